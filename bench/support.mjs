@@ -1,5 +1,5 @@
 /**
- * How well the support of sentences is told (src/turn/support.ts): `npm run bench support`. The answers of MTRAG's Wikipedia
+ * How well the support of sentences is told (src/turn/citations.ts): `npm run bench support`. The answers of MTRAG's Wikipedia
  * conversations, which people mended, are compared with the passages that these people marked and with ten others. Then a number or a
  * name of each supported sentence is changed to another, from anywhere or from the same passages. Half of the conversations are
  * held out: nobody sets a limit by them.

@@ -7,7 +7,7 @@ import parley from '../src/index'
 import { Collection as ParleyCollection } from '../src/search/collection/object'
 import { scalarColumn } from '../src/search/schema/layout'
 import { readSchema } from '../src/search/schema/stored'
-import { TOKENIZER } from '../src/search/text/words'
+import { TOKENIZER } from '../src/search/text/analyzer'
 import { makeDocument } from './documents.mjs'
 
 export { AgentSocket } from '../src/api/ui-stream/agent-socket'

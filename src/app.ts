@@ -7,13 +7,20 @@ import { mountAiChat } from './api/ai-chat'
 import { mountAiSearch, withoutKey } from './api/ai-search'
 import { mountDeepChat } from './api/deep-chat'
 import { discardBody } from './api/http/body'
-import { allowOrigin, preflight, protect, refuseHost, refuseOrigin } from './api/http/cors'
+import {
+  allowOrigin,
+  preflight,
+  presentedKey,
+  protect,
+  refuseHost,
+  refuseKeyInUrl,
+  refuseOrigin,
+} from './api/http/cors'
+import { errorResponse, notFound } from './api/http/deliver'
 import { findPage, isLost } from './api/http/html-pages'
 import { rpcRefusal } from './api/http/json-rpc'
-import { presentedKey, refuseKeyInUrl } from './api/http/presented-key'
 import { countRequest, logRequest, newRecord, type RequestRecord } from './api/http/request-log'
-import { errorResponse, notFound } from './api/http/response'
-import type { App } from './api/http/route'
+import type { App } from './api/http/router'
 import { LazyRouter, meantPath, methodsOf, options } from './api/http/router'
 import { mountMcp } from './api/mcp'
 import { mountN8n } from './api/n8n'

@@ -15,7 +15,7 @@ declare namespace Cloudflare {
     TURNS?: AnalyticsEngineDataset
     /** Names that this Worker answers to, separated by commas; every name where it is not set (src/api/http/cors.ts). */
     SERVED_HOSTS?: string
-    /** `off` refuses keys in URLs; they are taken where it is not set (src/api/http/presented-key.ts). */
+    /** `off` refuses keys in URLs; they are taken where it is not set (src/api/http/cors.ts). */
     KEYS_IN_URLS?: 'off' | 'on'
     /** A namespace of AI Search, for collections of the engine `ai-search` without a token. */
     AI_SEARCH?: AiSearchNamespace

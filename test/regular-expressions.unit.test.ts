@@ -7,10 +7,9 @@ import { describe, expect, it } from 'vitest'
 import { blocksOf } from '../src/models/extractive/blocks'
 import { sentencesOf, splitSentences } from '../src/models/extractive/sentences'
 import { wordsOf } from '../src/models/words'
-import { matches } from '../src/search/documents/detect'
-import { indexPassages, resolveCitations } from '../src/turn/citations'
-import { questionsIn, SuggestionFilter } from '../src/turn/suggest'
-import { supportOf } from '../src/turn/support'
+import { matches } from '../src/search/documents/document'
+import { questionsIn, SuggestionFilter } from '../src/turn/answer'
+import { indexPassages, resolveCitations, supportOf } from '../src/turn/citations'
 import { expressionsIn, growth, MOST_GROWTH, mayGrow, worstCases } from './regular-expressions'
 
 const EXPRESSIONS = expressionsIn(join(import.meta.dirname, '../src'))

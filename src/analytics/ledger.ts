@@ -1,10 +1,4 @@
-/**
- * Counts queries and events for analytics rules, and keeps their logs.
- *
- * Counts are stored in the object of their destination collection. So one transaction moves them into its documents,
- * and a crash neither loses a count nor adds it twice. Captured searches wait in memory until their user pauses. A
- * crash loses those of the last seconds.
- */
+/** Analytics of one collection: records of searches and events, their counts, their log, and the documents made of them. */
 import * as v from 'valibot'
 import { ApiError, logFailure } from '../errors'
 import { once } from '../lib/once'
@@ -13,10 +7,144 @@ import type { Store } from '../search/documents/store'
 import type { Writer } from '../search/documents/writer'
 import type { Embedders } from '../search/vectors/embedders'
 import type { Background } from '../search/work'
-import { KeptQueries } from './kept'
-import { EventLog } from './log'
-import type { AnalyticsRecord, AnalyticsStatus, QueryRecord } from './records'
-import { PAUSE_MS, Typing } from './typing'
+
+// =============================================================================
+// The records of searches and events that the Worker sends to a collection for its analytics rules.
+
+/** A query to count. Its document is in the collection that receives this record. */
+interface QueryRecord {
+  kind: 'query'
+  rule: string
+  /** id of its document: equal queries have the same one */
+  id: string
+  /** the document without its id and count: `q`, and the rule's `meta_fields` */
+  document: Record<string, string>
+  /** the most documents that the rule keeps */
+  limit: number
+  /** present: a search that was captured */
+  typed?: Typed
+}
+
+/** An event about documents of the collection that receives this record. */
+interface CounterRecord {
+  kind: 'counter'
+  rule: string
+  field: string
+  weight: number
+  ids: string[]
+}
+
+/** An event to log, sent to the collection in which it happened. */
+interface LogRecord {
+  kind: 'log'
+  rule: string
+  /** '' for nobody */
+  user: string
+  event: Record<string, unknown>
+  /** present: a search that was captured */
+  typed?: Typed
+}
+
+export type AnalyticsRecord = QueryRecord | CounterRecord | LogRecord
+
+/** A captured search may be one keystroke of many. It waits until its user pauses. */
+export interface Typed {
+  /** identifies the user. It is kept only in memory */
+  by: string
+  /** false: the rule does not count it, but it replaces the keystroke before it */
+  counts: boolean
+}
+
+/** Counts that wait in a collection. */
+export interface AnalyticsStatus {
+  /** captured searches whose users may still be typing, by rule */
+  typed: Record<string, number>
+  /** distinct queries, and documents, whose counts are not in documents yet */
+  queries: number
+  counters: number
+}
+
+// =============================================================================
+// Captured searches whose users may still be typing. They are kept only in memory.
+
+/** A search counts if its user sends no other one for this long, as in Typesense. */
+const PAUSE_MS = 4_000
+/** Limits: users whose last keystroke is kept, and bytes of all keystrokes. Beyond them a search counts at once. */
+const MOST_TYPING = 10_000
+export const MOST_TYPING_BYTES = 8 * 1024 * 1024
+
+type Captured = (QueryRecord | LogRecord) & { at: number }
+
+interface Waiting {
+  captured: Captured
+  bytes: number
+}
+
+class Typing {
+  #waiting = new Map<string, Waiting>()
+  #bytes = 0
+
+  get isEmpty(): boolean {
+    return this.#waiting.size === 0
+  }
+
+  /**
+   * Stores a keystroke. @returns the searches that count now: one that its user had finished before, or this one if
+   * there is no room
+   */
+  type(captured: Captured, { by, counts }: Typed): Captured[] {
+    const key = `${captured.rule}\n${by}`
+    const before = this.#waiting.get(key)?.captured
+    this.#drop(key)
+    const finished = before !== undefined && captured.at - before.at >= PAUSE_MS ? [before] : []
+    if (!counts) return finished
+    const bytes = sizeOf(key, captured)
+    if (this.#waiting.size >= MOST_TYPING || this.#bytes + bytes > MOST_TYPING_BYTES) {
+      return [...finished, captured]
+    }
+    this.#waiting.set(key, { captured, bytes })
+    this.#bytes += bytes
+    return finished
+  }
+
+  /** Removes and returns the searches that arrived until then, in unix milliseconds. */
+  settle(until: number): Captured[] {
+    const settled = [...this.#waiting].filter(([, { captured }]) => captured.at <= until)
+    for (const [key] of settled) this.#drop(key)
+    return settled.map(([, { captured }]) => captured)
+  }
+
+  /** Drops a rule's waiting searches, or those of one user that its log would get. */
+  forget(rule: string, user?: string): void {
+    for (const [key, { captured }] of this.#waiting) {
+      const theirs = user === undefined || (captured.kind === 'log' && captured.user === user)
+      if (captured.rule === rule && theirs) this.#drop(key)
+    }
+  }
+
+  /** How many wait, by rule. */
+  counts(): Record<string, number> {
+    const counts: Record<string, number> = {}
+    for (const { captured } of this.#waiting.values())
+      counts[captured.rule] = (counts[captured.rule] ?? 0) + 1
+    return counts
+  }
+
+  #drop(key: string): void {
+    this.#bytes -= this.#waiting.get(key)?.bytes ?? 0
+    this.#waiting.delete(key)
+  }
+}
+
+/** Memory takes up to two bytes for a character. */
+const sizeOf = (key: string, captured: Captured): number => 2 * (key.length + JSON.stringify(captured).length)
+
+// =============================================================================
+// Counts queries and events for analytics rules, and keeps their logs.
+//
+// Counts are stored in the object of their destination collection. So one transaction moves them into its documents,
+// and a crash neither loses a count nor adds it twice. Captured searches wait in memory until their user pauses. A
+// crash loses those of the last seconds.
 
 /** Counts are moved into documents this long after the first of them arrived. */
 const FLUSH_MS = 60_000
@@ -289,5 +417,141 @@ export class Ledger {
     const [rule, most] = next
     if (this.#kept.trim(rule, most)) this.#untrimmed.delete(rule)
     return this.#untrimmed.size === 0
+  }
+}
+
+// =============================================================================
+// The log of a collection's `log` rules, in its object.
+
+/** Limits of a collection's log: the age of an event in milliseconds, the number of events, and their bytes. */
+const LOG_MS = 30 * 86_400_000
+const MOST_LOGGED = 100_000
+export const MOST_LOG_BYTES = 64 * 1024 * 1024
+/** Events deleted in one step. */
+const EXPIRED = 1_000
+
+const eventShape = once(() => v.record(v.string(), v.unknown()))
+
+class EventLog {
+  readonly #sql: () => SqlStorage
+
+  constructor(sql: () => SqlStorage) {
+    this.#sql = sql
+  }
+
+  /** Adds an event, and deletes the oldest ones beyond the limits. */
+  add({ rule, user, event }: LogRecord, now: number): void {
+    const { seq, upto } = this.#sql()
+      .exec<{ seq: number; upto: number }>(
+        `INSERT INTO analytics_log (rule, user, at, event, upto) SELECT ?1, ?2, ?3, ?4,
+          coalesce((SELECT upto FROM analytics_log ORDER BY seq DESC LIMIT 1), 0) + octet_length(?4)
+          RETURNING seq, upto`,
+        rule,
+        user,
+        now,
+        JSON.stringify(event),
+      )
+      .one()
+    const isBeyond = 'seq <= ? OR upto - octet_length(event) < ?'
+    const bounds = [seq - MOST_LOGGED, upto - MOST_LOG_BYTES]
+    const [oldest] = this.#sql()
+      .exec(`SELECT 1 FROM (SELECT * FROM analytics_log ORDER BY seq LIMIT 1) WHERE ${isBeyond}`, ...bounds)
+      .toArray()
+    if (oldest === undefined) return
+    this.#sql().exec(
+      `DELETE FROM analytics_log WHERE seq IN (SELECT seq FROM analytics_log ORDER BY seq LIMIT ?) AND (${isBeyond})`,
+      EXPIRED,
+      ...bounds,
+    )
+  }
+
+  /** A user's latest events, newest first. */
+  events(rule: string, user: string, most: number): Record<string, unknown>[] {
+    return this.#sql()
+      .exec<{ event: string }>(
+        'SELECT event FROM analytics_log WHERE rule = ? AND user = ? ORDER BY seq DESC LIMIT ?',
+        rule,
+        user,
+        most,
+      )
+      .toArray()
+      .map(({ event }) => v.parse(eventShape(), JSON.parse(event)))
+  }
+
+  /** Erases the log of a rule, or only one user's events in it. @returns how many events it had */
+  forget(rule: string, user?: string): number {
+    return this.#sql()
+      .exec(
+        'DELETE FROM analytics_log WHERE rule = ? AND user = coalesce(?, user) RETURNING seq',
+        rule,
+        user ?? null,
+      )
+      .toArray().length
+  }
+
+  /** Deletes some events that are too old. @returns milliseconds until the next one is */
+  expire(now: number): number | undefined {
+    const expired = this.#sql()
+      .exec(
+        `DELETE FROM analytics_log WHERE at <= ?
+          AND seq IN (SELECT seq FROM analytics_log ORDER BY seq LIMIT ?) RETURNING seq`,
+        now - LOG_MS,
+        EXPIRED,
+      )
+      .toArray().length
+    if (expired === EXPIRED) return 0
+    const [oldest] = this.#sql()
+      .exec<{ at: number }>('SELECT at FROM analytics_log ORDER BY seq LIMIT 1')
+      .toArray()
+    return oldest && Math.max(1_000, oldest.at + LOG_MS - now)
+  }
+}
+
+// =============================================================================
+// Records which documents analytics rules have made from queries. Beyond its limit, a rule deletes the rarest of its
+// own documents. Typesense deletes any documents of the destination; here documents that were loaded, or that another
+// rule keeps, stay.
+
+/** Documents deleted in one step. */
+const TRIMMED = 200
+
+class KeptQueries {
+  readonly #store: Store
+
+  constructor(store: Store) {
+    this.#store = store
+  }
+
+  /** Selects the documents that rules have made. */
+  made(seqs: Iterable<number>): Set<number> {
+    const rows = this.#store.sql.exec<{ seq: number }>(
+      'SELECT DISTINCT seq FROM analytics_documents WHERE seq IN (SELECT value FROM json_each(?))',
+      JSON.stringify([...seqs]),
+    )
+    return new Set(rows.toArray().map(({ seq }) => seq))
+  }
+
+  keep(rule: string, seq: number): void {
+    this.#store.sql.exec('INSERT OR IGNORE INTO analytics_documents (seq, rule) VALUES (?, ?)', seq, rule)
+  }
+
+  /** Deletes some of a rule's documents beyond the most frequent ones. @returns whether all are deleted */
+  trim(rule: string, most: number): boolean {
+    const { sql } = this.#store
+    // Documents that somebody deleted sort last.
+    const rare = sql
+      .exec<{ seq: number; id: string | null }>(
+        `SELECT kept.seq, id FROM analytics_documents AS kept LEFT JOIN documents ON documents.seq = kept.seq
+          WHERE rule = ? ORDER BY body->>'$.count' DESC, kept.seq DESC LIMIT ? OFFSET ?`,
+        rule,
+        TRIMMED,
+        most,
+      )
+      .toArray()
+    for (const { seq, id } of rare) {
+      sql.exec('DELETE FROM analytics_documents WHERE seq = ? AND rule = ?', seq, rule)
+      if (id !== null && this.made([seq]).size === 0) this.#store.remove(seq, id)
+    }
+    return rare.length < TRIMMED
   }
 }

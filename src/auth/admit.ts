@@ -2,8 +2,7 @@
 import { ApiError, forbidden } from '../errors'
 import { matchesOrigin } from '../lib/origins'
 import type { Access } from './access'
-import { authenticate } from './authenticate'
-import { requireRate } from './limits'
+import { authenticate, requireRate } from './authenticate'
 
 /**
  * Where a request came from, and what the log records about its key. Callers get the same message for every refusal; the

@@ -18,9 +18,8 @@ import { once } from '../lib/once'
 import { MOST_ORIGINS, ORIGIN_PATTERN } from '../lib/origins'
 import { readStored } from '../lib/stored-json'
 import { canSignScopedKeys } from './access'
-import { forgetKeys, PREFIX_LENGTH } from './authenticate'
+import { checkBudget, forgetKeys, PREFIX_LENGTH } from './authenticate'
 import { sha256 } from './digest'
-import { checkBudget } from './limits'
 import { PAGE_BUDGET } from './page-budget'
 
 /** The end of the year 4020, in unix seconds: Typesense's value for a key that does not expire. */

@@ -12,14 +12,30 @@
  * conversation with a random id and at most a copy of the answer (repeated-requests.ts). Only repeated requests pay a
  * second hop.
  */
-import { coded, type Outcome, unwrap } from '../errors'
+
+import { waitUntil } from 'cloudflare:workers'
+import { database } from '../db/client'
+import { ttlsOf } from '../db/registry'
+import { recordCost } from '../db/turns'
+import { dayOf } from '../db/usage'
+import { coded, logFailure, type Outcome, type Trail, unwrap } from '../errors'
 import { textOf } from '../lib/parts'
+import type { ConversationModelConfig, GenerationRequest } from '../models/language-model'
+import { ProviderError } from '../models/provider-error'
+import { namespaceOf } from '../models/providers'
 import { historyStore } from '../registry/engines'
+import type { RecentMessages } from '../search/types'
 import { unknownConversation } from '../turn/errors'
-import type { Position } from '../turn/events'
-import type { TranscriptMessage } from '../turn/look-back'
+import type { CallTrace, LogEventBody, Position } from '../turn/events'
+import { emptyTurn, foldBody } from '../turn/fold'
+import { isNothing } from '../turn/generate'
+import { type Given, readHistory, type TranscriptMessage, toChat } from '../turn/look-back'
+import { familyOf, fitHistory, standalonePrompt } from '../turn/prompt'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../turn/question-length'
-import type { Asker, AskRequest, Begun, TurnQuestion } from '../turn/request'
+import type { Asker, AskRequest, Begun, Single, TurnQuestion } from '../turn/request'
+import { errorEvent, runTurn } from '../turn/run'
+import { Tracer } from '../turn/trace'
+import { logTurn, TurnClock } from '../turn/turn-line'
 import { mayHaveHistory, newConversationId } from './conversation-id'
 import {
   type AskReply,
@@ -27,7 +43,10 @@ import {
   conversationObject,
   type Elsewhere,
 } from './conversation-object'
-import { Prefetch } from './prefetch'
+import { lastOf, Prefetch } from './prefetch'
+import { QueuedTurn, searchPorts, withModels } from './turn-queue'
+import { Reservation } from './turn-run'
+import { type Reads, TurnStream } from './turn-stream'
 
 /** The conversation that a question goes to, as far as it is known before its object is asked. */
 export interface Chat {
@@ -198,4 +217,166 @@ export async function mayContinue(
     historyStore(env, historyId).recentMessages(conversationId, 0),
   ])
   return open && messages.length > 0
+}
+
+// =============================================================================
+// A turn outside any conversation: it is answered, charged, and forgotten.
+
+/**
+ * Runs the turn in a Conversation object of its own, which stores nothing. The Free plan allows the Worker's request 10 ms of CPU,
+ * and an answer of 300 chunks takes 50 ms.
+ * @param conversationId see `answerOnce`. An object of the version before names none
+ * @throws ApiError 503 with `retryAfter`
+ */
+export async function askOnce(env: Cloudflare.Env, single: Single, conversationId = ''): Promise<Reads> {
+  try {
+    return unwrap(await conversationObject(env, crypto.randomUUID()).once(single, conversationId))
+  } catch (error) {
+    // During a deployment, an object of the version before does not have the method.
+    if (error instanceof TypeError) return answerOnce(env, single, conversationId)
+    throw error
+  }
+}
+
+/**
+ * Returns its events as lines of JSON (events.ts), and its pieces in the request's `words`. If the reader leaves, the turn ends.
+ * @param conversationId what the events name as their conversation. None is stored
+ */
+export function answerOnce(env: Cloudflare.Env, single: Single, conversationId = ''): Reads {
+  const request: AskRequest = { searches: [], ...single, conversationId, continues: false }
+  const trail = { requestId: single.requestId }
+  const clock = new TurnClock()
+  const turn = { ...emptyTurn(), conversationId, turn: 1 }
+  // No log is kept of this turn.
+  const stream = new TurnStream(conversationId, 1, () => {})
+  const queued = new QueuedTurn(request, {})
+  const { signal } = queued.abort
+  queued.begin(stream, () => queued.abort.abort())
+  const emit = (body: LogEventBody): void => {
+    if (stream.ended) return
+    if (!signal.aborted) {
+      clock.see(body)
+      foldBody(turn, body)
+    }
+    stream.emit(body)
+  }
+  const ports = withModels(env, request, trail, {
+    ...searchPorts(env, request),
+    messages: async () => ({ messages: [], complete: true }),
+    ttls: async () => new Map<string, number>(),
+    store: async () => ({ ok: true, value: undefined }) as const,
+    emit,
+  })
+  const reservation = new Reservation(env, request, trail)
+  const run = async () => {
+    const spentBudget = await reservation.take()
+    if (spentBudget) return emit(errorEvent(spentBudget, signal, request))
+    const spent = await runTurn(request, ports, signal)
+    logTurn(env, turn, request, clock)
+    reservation.used = turn.error === undefined || !isNothing(spent)
+    if (!reservation.used) return reservation.end()
+    const day = dayOf(Date.now())
+    const [usage, ...others] = spent.map((spending) => ({ day, owner: request.asker.owner, ...spending }))
+    const cost = { usage: usage!, ...(others.length > 0 && { others }), ...reservation.counted }
+    await recordCost(database(env), cost)
+  }
+  const reads = queued.readsOf(request)
+  waitUntil(run().catch((error) => logFailure('a turn could not be charged', error, trail)))
+  return reads
+}
+
+/** The answer as `ask` returns one. A stream that breaks off cannot be resumed, because no log is kept. */
+export function answeringOf(conversationId: string, reads: Reads): Answering {
+  const asked = Date.now()
+  const delivery = () => ({ lost: async () => {}, asked })
+  return { conversationId, ...reads, resume: async () => null, delivery }
+}
+
+// =============================================================================
+// Rewrites a follow-up to stand alone, for a caller who searches by itself (turn/look-back.ts).
+
+interface FollowUp {
+  /** the conversation that the question follows up on, which its caller may read */
+  memory: { id: string; historyId: string }
+  question: string
+  model: ConversationModelConfig
+  /** who pays */
+  owner: string
+  /** the end of the conversation, where it was read ahead: MOST_BYTES of it */
+  said?: Promise<RecentMessages | undefined> | undefined
+  /** of the request */
+  requestId: string
+}
+
+/**
+ * Charges the call at once, even if it fails, because a turn may never begin.
+ * @returns undefined if nothing was said before, or if the provider failed: the question is then searched as it is
+ * @throws ApiError for a question that does not fit into the prompt
+ */
+export async function rewriteOnce(
+  env: Cloudflare.Env,
+  { memory, question, model, owner, said, requestId }: FollowUp,
+  signal: AbortSignal,
+): Promise<Given['rewritten']> {
+  const { max_bytes: bytes, model_name: name } = model
+  const store = historyStore(env, memory.historyId)
+  const early = await said
+  const origin = { requestId }
+  const trail = { requestId, conversation: memory.id }
+  const looking = {
+    messages: async (most?: number) =>
+      most === undefined
+        ? { messages: await store.messages(memory.id, undefined, origin), complete: true }
+        : ((early && lastOf(early, most)) ?? store.recentMessages(memory.id, most, undefined, origin)),
+    ttls: (ids: string[]) => ttlsOf(database(env), ids),
+    now: () => Date.now(),
+  }
+  const { messages } = await readHistory(looking, model, bytes)
+  if (messages.length === 0) return undefined
+  const history = fitHistory(messages.map(toChat), question, bytes, familyOf(name), namespaceOf(name))
+  const request: GenerationRequest = {
+    purpose: 'standalone',
+    messages: standalonePrompt(familyOf(name), history, question),
+    question,
+    sources: [],
+    history,
+    stream: false,
+  }
+  let call: CallTrace | undefined
+  const none = () => Promise.reject(new Error('A rewriting searches and stores nothing.'))
+  const tracer = new Tracer(
+    withModels(env, { model }, trail, {
+      ...looking,
+      search: none,
+      schema: none,
+      store: none,
+      emit: (event) => {
+        if (event.type === 'call') call = event.call
+      },
+    }),
+  )
+  try {
+    const { text, finish } = await tracer.ports.generate(request, signal)
+    const isWhole = finish !== 'length' && finish !== 'content_filter'
+    return { question: isWhole ? text.trim() : question, call: { ...call!, charged: true } }
+  } catch (error) {
+    if (error instanceof ProviderError && !signal.aborted) return undefined
+    throw error
+  } finally {
+    charge(env, owner, tracer.spending(model.id), trail)
+  }
+}
+
+function charge(
+  env: Cloudflare.Env,
+  owner: string,
+  spent: ReturnType<Tracer['spending']>,
+  trail: Trail,
+): void {
+  const day = dayOf(Date.now())
+  const others = spent
+    .filter(({ inputTokens, outputTokens }) => inputTokens + outputTokens > 0)
+    .map((spending) => ({ day, owner, ...spending }))
+  const charged = recordCost(database(env), { others })
+  waitUntil(charged.catch((error) => logFailure('a rewriting could not be charged', error, trail)))
 }

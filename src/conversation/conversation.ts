@@ -9,22 +9,22 @@ import { Alarm } from '../durable/alarm'
 import { CountingObject } from '../durable/counting-object'
 import { nameOf } from '../durable/object-stubs'
 import { ApiError, attempt, type Outcome } from '../errors'
-import { settlesWithin } from '../lib/settles'
+import { settlesWithin } from '../lib/waiting'
 import type { Origin } from '../search/fault-log'
 import { unknownConversation } from '../turn/errors'
 import type { Position, Reading } from '../turn/events'
 import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest, Single } from '../turn/request'
-import { type Command, isChange, tell } from './commands'
+import { answerOnce } from './ask'
 import { mayHaveHistory } from './conversation-id'
 import type { AskReply, ConversationRpc, Seen } from './conversation-object'
+import { type Command, isChange, Succession, tell, UNDERWAY_MS } from './conversation-object'
 import { ConversationState } from './conversation-state'
-import { Erasure, UsedMark } from './erasure'
+import { Erasure, UsedMark } from './expiry'
 import type { LeftTurn } from './kept-turn'
 import { askedOf, deletedTurns, dropDeletedRecords, isRemembered, transcriptTo } from './messages'
 import { requireAsker } from './ownership'
 import { PrefetchedHistory, seenBy } from './prefetch'
-import { Reader, type Reads } from './reader'
 import {
   COPIED,
   follow,
@@ -36,12 +36,10 @@ import {
   replayInterrupted,
   requireSame,
 } from './repeated-requests'
-import { answerOnce } from './stateless-turn'
-import { Succession, UNDERWAY_MS } from './succession'
 import type { RequestNames } from './turn-log'
-import { type SearchPorts, searchAhead } from './turn-ports'
-import { Attempts, QueuedTurn, TurnQueue } from './turn-queue'
+import { Attempts, QueuedTurn, type SearchPorts, searchAhead, TurnQueue } from './turn-queue'
 import { TurnRun } from './turn-run'
+import { Reader, type Reads } from './turn-stream'
 
 /**
  * While a turn runs, an alarm is set this many milliseconds ahead. If the object is reset before the turn ends, the alarm

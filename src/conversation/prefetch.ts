@@ -14,17 +14,23 @@
  * It changes nothing, and nothing depends on it: what could not be read is read again where it is needed.
  */
 import { waitUntil } from 'cloudflare:workers'
-import { isAssistantFresh, readingAssistants } from '../db/assistants'
 import { nearbyReads } from '../db/client'
-import { isModelHeld, readingModels } from '../db/conversation-models'
-import { type Named, readPipelineRows, readRegistry } from '../db/registry-rows'
+import {
+  isAssistantFresh,
+  isModelHeld,
+  type Named,
+  readingAssistants,
+  readingModels,
+  readPipelineRows,
+  readRegistry,
+} from '../db/registry'
 import type { ResourceRow } from '../db/resources'
 import { dayOf, isLimited, readingSpent, spentOnLimited } from '../db/usage'
 import { logFailure, reasonOf } from '../errors'
 import { promptText, textOf } from '../lib/parts'
 import { readStoredObject } from '../lib/stored-json'
+import { isNameHeld, readingNames } from '../registry/collections'
 import { historyStore, ownObject } from '../registry/engines'
-import { isNameHeld, readingNames } from '../registry/names'
 import type { Origin } from '../search/fault-log'
 import type { RecentMessages } from '../search/types'
 import { byteLength } from '../turn/prompt'

@@ -20,14 +20,14 @@ import {
 } from '../turn/events'
 import { messagesOf } from '../turn/fold'
 import { historyOf } from '../turn/look-back'
-import type { TurnPorts } from '../turn/ports'
 import type { AskRequest } from '../turn/request'
 import { errorEvent } from '../turn/run'
+import type { TurnPorts } from '../turn/trace'
 import type { ConversationState } from './conversation-state'
-import type { LogReading } from './event-log'
-import { Reader, type Source } from './reader'
+import type { LogReading } from './turn-log'
 import { ABANDONED_MS, type RequestNames, type TurnLog } from './turn-log'
 import type { QueuedTurn, TurnQueue } from './turn-queue'
+import { Reader, type Source } from './turn-stream'
 
 /** What identifies a request: who asks, the caller's idempotency key, and what it asks for. */
 export type RequestIdentity = Pick<AskRequest, 'asker' | 'idempotencyKey' | 'fingerprint'>

@@ -1,28 +1,35 @@
 /** Runs one turn in its Conversation object: provides its ports and stores its result. */
 import { database } from '../db/client'
-import { ttlsOf } from '../db/conversation-models'
 import type { ConversationEntry } from '../db/conversations'
+import { ttlsOf } from '../db/registry'
 import { type Cost, recordCost, type Spent, type TurnRecord, takeBackTurn } from '../db/turns'
-import { dayOf } from '../db/usage'
-import { type ApiError, coded, logFailure, type Outcome, storageFull, type Trail } from '../errors'
+import { dayOf, type Reserved, reserveTurn } from '../db/usage'
+import { ApiError, coded, logFailure, type Outcome, storageFull, type Trail } from '../errors'
 import { textOf, withoutFileTexts } from '../lib/parts'
+import { historyStore } from '../registry/engines'
 import type { RecentMessages } from '../search/types'
 import { errorOf, interrupted, stopped, unknownConversation } from '../turn/errors'
 import { type DoneEvent, isTerminal, type LogEventBody } from '../turn/events'
 import { emptyTurn, foldBody, type Turn, traceOf } from '../turn/fold'
 import { isNothing, type Spending, spendingOf } from '../turn/generate'
-import type { TurnPorts } from '../turn/ports'
+import type { AskRequest } from '../turn/request'
 import { errorEvent, runTurn } from '../turn/run'
+import type { TurnPorts } from '../turn/trace'
 import { logTurn, TurnClock } from '../turn/turn-line'
 import { conversationObject } from './conversation-object'
 import { type ConversationState, expiryOf } from './conversation-state'
 import { keptTurn, type LeftTurn, withSecrets } from './kept-turn'
 import { copyTurn, identityOf, withoutRepeats } from './repeated-requests'
-import { Reservation } from './reservation'
 import { documentsOf, turnRow } from './stored'
-import { TurnHistory } from './turn-history'
-import { rewriterOf, type SearchPorts, searchAhead, searchPorts, withModels } from './turn-ports'
-import type { QueuedTurn, Surroundings } from './turn-queue'
+import {
+  type QueuedTurn,
+  rewriterOf,
+  type SearchPorts,
+  type Surroundings,
+  searchAhead,
+  searchPorts,
+  withModels,
+} from './turn-queue'
 import { TurnStream } from './turn-stream'
 
 /** A turn's spending is recorded at least this often, in milliseconds. Each record is a row that is billed. */
@@ -399,5 +406,118 @@ export class TurnRun {
   /** When something said now expires, in milliseconds since 1970. */
   #expiry(now: number): number {
     return expiryOf(this.#queued.request.model.ttl, now)
+  }
+}
+
+// =============================================================================
+// What was said before a turn, as its Conversation object and the history collection have it.
+
+class TurnHistory {
+  readonly #env: Cloudflare.Env
+  readonly #request: AskRequest
+  readonly #around: Surroundings
+
+  constructor(env: Cloudflare.Env, request: AskRequest, around: Surroundings) {
+    this.#env = env
+    this.#request = request
+    this.#around = around
+  }
+
+  /**
+   * Reads the history ahead. For an unknown id nothing is begun or stored.
+   * @param replaced earlier turns that this one replaces
+   */
+  async lookUp(replaced: number[]): Promise<RecentMessages | 'unknown' | undefined> {
+    const request = this.#request
+    if (!request.continues) return undefined
+    // Only this object ever writes to a conversation of this name, so no history exists yet.
+    if (request.named && !this.#around.state()) return { messages: [], complete: true }
+    try {
+      const prefetched = await this.#around.prefetched()
+      // It has the turns that this one replaces.
+      const usable = replaced.length > 0 ? undefined : prefetched
+      const recent = usable ?? (await this.messages(replaced, request.model.max_bytes))
+      const known =
+        recent.messages.length > 0 ||
+        request.named ||
+        replaced.length > 0 ||
+        this.#around.state()?.log.neverAnswered
+      return known ? recent : 'unknown'
+    } catch {
+      // The turn reads again and ends in whatever error it meets.
+      return undefined
+    }
+  }
+
+  /** @param bytes of text after which older messages are left out; undefined: everything */
+  async messages(replaced: number[], bytes: number | undefined): Promise<RecentMessages> {
+    const { historyId, requestId, conversationId } = this.#request
+    const state = this.#around.state()
+    if (state && !state.outbox.empty) await state.outbox.deliver({ requestId })
+    const history = historyStore(this.#env, historyId)
+    const without = state ? [...state.outbox.originsOf(replaced), ...state.outbox.replaced] : []
+    const stored: RecentMessages =
+      bytes === undefined
+        ? { messages: await history.messages(conversationId, without, { requestId }), complete: true }
+        : await history.recentMessages(conversationId, bytes, without, { requestId })
+    const pending = state && !state.closed ? state.outbox.pending(historyId, without) : []
+    return { messages: [...stored.messages, ...pending], complete: stored.complete }
+  }
+}
+
+// =============================================================================
+// A turn's place in the budgets of turns of its key and its model: taken before it runs, given back if it cost nothing.
+
+export class Reservation {
+  readonly #env: Cloudflare.Env
+  readonly #request: AskRequest
+  readonly #trail: Trail
+  #reserved: Reserved | undefined
+  /** set once the turn has cost something */
+  used = false
+
+  /** @param reserved what was taken for the turn in an earlier run */
+  constructor(env: Cloudflare.Env, request: AskRequest, trail: Trail, reserved?: Reserved) {
+    this.#env = env
+    this.#request = request
+    this.#trail = trail
+    this.#reserved = reserved
+  }
+
+  /** What was taken, to be kept with the turn. */
+  get reserved(): Reserved | undefined {
+    return this.#reserved
+  }
+
+  /** @returns why the turn may not run; without budgets undefined at once, so that nothing waits */
+  take(): Promise<ApiError | undefined> | undefined {
+    const { asker, model, turnsPerDay } = this.#request
+    if (this.#reserved) return undefined
+    if (turnsPerDay === undefined && typeof model.turns_per_day !== 'number') return undefined
+    return reserveTurn(this.#env, { owner: asker.owner, model, turnsPerDay }).then(
+      (reserved) => {
+        this.#reserved = reserved
+        return undefined
+      },
+      (error) => {
+        if (error instanceof ApiError) return error
+        logFailure('a turn could not be counted', error, this.#trail)
+        return coded('unavailable', 503, 'The budget of this key cannot be read now. Try again.')
+      },
+    )
+  }
+
+  /** What the cost of the turn adds to the count. */
+  get counted(): Pick<Cost, 'turns'> {
+    return this.#reserved ? { turns: 0 } : {}
+  }
+
+  /** Call this when the turn has ended, however it did. Never throws. */
+  async end(): Promise<void> {
+    if (!this.#reserved || this.used) return
+    const usage = { ...this.#reserved, inputTokens: 0, outputTokens: 0 }
+    await recordCost(database(this.#env), { usage, turns: -1 }).catch((error) =>
+      logFailure('a turn that cost nothing stays counted', error, this.#trail),
+    )
   }
 }

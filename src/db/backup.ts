@@ -21,7 +21,7 @@ import {
   turns,
   usage,
 } from './schema'
-import { SWEEP } from './traces'
+import { SWEEP } from './turns'
 
 type Value = string | number | null
 export type BackupRow = Record<string, Value>

@@ -1,14 +1,89 @@
-/**
- * Rows of conversations, for listing and ownership.
- *
- * A conversation gets `expires_at` 0 if its messages were deleted through its history collection (messages.ts), or if it
- * cannot be deleted completely now. From then on nobody finds it, and the sweep erases the rest.
- */
-import { and, asc, between, desc, eq, gt, ne, sql } from 'drizzle-orm'
+/** Rows of conversations: filtered, listed, owned, and marked as erased. */
+import { and, asc, between, desc, eq, gt, gte, inArray, lt, ne, type SQL, sql } from 'drizzle-orm'
 import type { Database } from './client'
-import { type ConversationFilter, filteredBy } from './conversation-filter'
-import { erasureSince, marksFor } from './erasures'
-import { conversations, messages, turns } from './schema'
+import { conversations, erasures, feedback, messages, turns } from './schema'
+
+// =============================================================================
+// Filters for the list of conversations, besides the owner.
+
+export interface ConversationFilter {
+  /** one of its answers has this rating */
+  rating?: 'up' | 'down' | undefined
+  /** count only this giver's ratings; absent: everybody's */
+  giver?: string | undefined
+  /** one of its answers cites nothing */
+  unanswered?: boolean | undefined
+  /** one of its turns failed */
+  failed?: boolean | undefined
+  /** last used at this moment or later, in milliseconds */
+  from?: number | undefined
+  /** last used before this moment, in milliseconds */
+  to?: number | undefined
+  /** words of one of its questions and its answer */
+  words?: SearchedWords | undefined
+}
+
+interface SearchedWords {
+  /** words that a question or its answer has to contain, or begin with */
+  words: string[]
+  /**
+   * runs of text in a script without spaces. The index treats such a run as one word, so these may occur anywhere
+   * inside it
+   */
+  parts: string[]
+}
+
+/**
+ * A search looks at this many matching turns, the latest ones. Without a limit, a common word would match every turn.
+ * In 100,000 turns, a rare word takes 0.2 ms and one with 5,000 matches 30 ms. Reading all texts takes 400 ms and as
+ * many rows as there are.
+ */
+const MOST_MATCHES = 5_000
+/** A search for parts of words reads the texts of this many turns, the latest ones. Each takes 4 microseconds. */
+const MOST_READ = 20_000
+
+function filteredBy(filter: ConversationFilter): SQL | undefined {
+  const { rating, giver, unanswered, failed, from, to, words } = filter
+  return and(
+    from === undefined ? undefined : gte(conversations.updatedAt, from),
+    to === undefined ? undefined : lt(conversations.updatedAt, to),
+    rating && sql`${conversations.id} IN ${rated(rating, giver)}`,
+    // Word these two conditions exactly as the partial indexes do, or SQLite does not use those.
+    unanswered
+      ? sql`EXISTS (SELECT 1 FROM ${turns} WHERE ${turns.conversationId} = ${conversations.id}
+          AND citations = '[]' AND timings <> '{}' AND replaced_by IS NULL)`
+      : undefined,
+    failed ? sql`failed_at IS NOT NULL` : undefined,
+    words &&
+      sql`${conversations.id} IN (SELECT ${turns.conversationId} FROM ${turns}
+        WHERE ${matching(words)} AND replaced_by IS NULL)`,
+  )
+}
+
+const rated = (rating: 'up' | 'down', giver: string | undefined): SQL =>
+  sql`(SELECT ${feedback.conversationId} FROM ${feedback}
+    WHERE ${and(eq(feedback.rating, rating), giver === undefined ? undefined : eq(feedback.giver, giver))})`
+
+/** Row ids of turns grow with time, so the highest ones are the latest. */
+function matching({ words, parts }: SearchedWords): SQL | undefined {
+  const query = words.map((word) => `"${word}"*`).join(' ')
+  return and(
+    words.length === 0
+      ? undefined
+      : sql`turns.rowid IN (SELECT rowid FROM turns_text WHERE turns_text MATCH ${query}
+          ORDER BY rowid DESC LIMIT ${MOST_MATCHES})`,
+    parts.length === 0
+      ? undefined
+      : sql`turns.rowid IN (SELECT rowid FROM turns ORDER BY rowid DESC LIMIT ${MOST_READ})`,
+    ...parts.map((part) => sql`instr(${turns.question} || char(10) || ${turns.answer}, ${part}) > 0`),
+  )
+}
+
+// =============================================================================
+// Rows of conversations, for listing and ownership.
+//
+// A conversation gets `expires_at` 0 if its messages were deleted through its history collection (messages.ts), or if it
+// cannot be deleted completely now. From then on nobody finds it, and the sweep erases the rest.
 
 export type ConversationRow = typeof conversations.$inferSelect
 
@@ -62,7 +137,7 @@ export const areOf = ({ owner, userId, proof }: Of) =>
     proof === undefined ? undefined : sql`${conversations.proof} <> ''`,
   )
 
-export interface ConversationQuery extends Of {
+interface ConversationQuery extends Of {
   after?: PageEnd
   limit: number
   now: number
@@ -168,7 +243,7 @@ export async function nameConversation(db: Database, id: string, name: string): 
 
 /**
  * Records that a conversation has begun. May be repeated.
- * @returns whether it must be erased because its user's conversations were, after it began (erasures.ts)
+ * @returns whether it must be erased because its user's conversations were, after it began
  */
 export async function recordBeginning(db: Database, conversation: ConversationEntry): Promise<boolean> {
   const marks = await marksFor(conversation)
@@ -219,5 +294,75 @@ export async function deleteExpiredConversations(db: Database, now: number, limi
     .where(between(conversations.expiresAt, 1, now))
     .limit(limit)
   const { meta } = await db.delete(conversations).where(sql`${conversations.id} IN ${expired}`)
+  return meta.changes
+}
+
+// =============================================================================
+// Marks that a user's conversations were erased, for conversations that D1 does not know of yet. When D1 learns of
+// one, it reports the mark, and the conversation is erased too. A deletion leaves the mark first and looks for
+// conversations afterwards, so each of them is either found or finds the mark.
+//
+// A mark contains a digest of the user's name, not the name.
+
+/** How long a record may take to reach D1 and still find the mark, in milliseconds. */
+const KEPT_MS = 30 * 86_400_000
+
+type Row = typeof conversations.$inferSelect
+
+/**
+ * Whose conversations were erased: a user's, with one key or any key, and only those that the user is proven to own.
+ */
+interface Erased {
+  userId?: string | undefined
+  owner?: string | undefined
+  proof?: string | undefined
+}
+
+const encoder = new TextEncoder()
+
+async function markId({ userId, owner, proof }: Erased): Promise<string> {
+  const parts = [userId ?? null, owner ?? null, ...(proof ? [proof] : [])]
+  const digest = await crypto.subtle.digest('SHA-256', encoder.encode(JSON.stringify(parts)))
+  return btoa(String.fromCharCode(...new Uint8Array(digest)))
+}
+
+/** Leaves a mark, and replaces an earlier one. @param now milliseconds */
+export async function markErased(db: Database, erased: Erased, now: number): Promise<void> {
+  await db
+    .insert(erasures)
+    .values({ id: await markId(erased), at: now })
+    .onConflictDoUpdate({ target: erasures.id, set: { at: sql`max(${erasures.at}, excluded.at)` } })
+}
+
+/** Ids of the marks that concern a conversation. */
+export const marksFor = ({
+  userId,
+  owner,
+  proof,
+}: Pick<Row, 'userId' | 'owner'> & { proof?: string }): Promise<string[]> =>
+  Promise.all([
+    markId({ userId }),
+    markId({ userId, owner }),
+    ...(proof ? [markId({ userId, owner, proof })] : []),
+  ])
+
+/**
+ * Whether a conversation has to be erased. Belongs in the transaction that writes it. @param marks ids from
+ * `marksFor`
+ */
+export const erasureSince = (db: Database, createdAt: number, marks: string[]) =>
+  db
+    .select({ id: erasures.id })
+    .from(erasures)
+    .where(and(inArray(erasures.id, marks), gte(erasures.at, createdAt)))
+
+/** Deletes some marks that are too old to concern any record. @param now milliseconds @returns how many */
+export async function deleteOldMarks(db: Database, now: number, limit: number): Promise<number> {
+  const old = db
+    .select({ id: erasures.id })
+    .from(erasures)
+    .where(lt(erasures.at, now - KEPT_MS))
+    .limit(limit)
+  const { meta } = await db.delete(erasures).where(inArray(erasures.id, old))
   return meta.changes
 }

@@ -32,7 +32,7 @@ export const aliases = sqliteTable('aliases', {
 
 /**
  * Conversation models. `config` is the stored object as JSON without its secrets. They are encrypted in a column of
- * their own, with their masked form beside it, so that listing models decrypts nothing (registry/model-secrets.ts).
+ * their own, with their masked form beside it, so that listing models decrypts nothing (registry/models.ts).
  * The column names date from when `api_key` was the only secret. A deleted model keeps its row (`deletedAt`) until
  * its last message has expired, because the messages need its ttl.
  */
@@ -111,7 +111,7 @@ export const conversations = sqliteTable(
     title: text('title').notNull(),
     /** a title that replaces it */
     name: text('name'),
-    /** JSON: details of a memory (conversation/memories.ts); null if another protocol began it */
+    /** JSON: details of a memory (conversation/messages.ts); null if another protocol began it */
     details: text('details'),
     turns: integer('turns').notNull(),
     /** when a turn last failed or was interrupted; null: never. A stop is not a failure */
@@ -143,7 +143,7 @@ export const conversations = sqliteTable(
   ],
 )
 
-/** Marks that all conversations of a user were erased, for those that are not in D1 yet (erasures.ts). */
+/** Marks that all conversations of a user were erased, for those that are not in D1 yet (conversations.ts). */
 export const erasures = sqliteTable(
   'erasures',
   {
@@ -190,7 +190,7 @@ export const turns = sqliteTable(
   (table) => [
     primaryKey({ columns: [table.conversationId, table.turn] }),
     index('turns_expiry').on(table.expiresAt),
-    // A message that no model answered (conversation/commands.ts) has no timings.
+    // A message that no model answered (conversation/conversation-object.ts) has no timings.
     index('turns_unanswered').on(table.conversationId).where(sql`citations = '[]' AND timings <> '{}'`),
   ],
 )

@@ -2,8 +2,7 @@
 import { and, asc, between, desc, eq } from 'drizzle-orm'
 import { type ApiError, coded } from '../errors'
 import type { Database, Reads } from './client'
-import { modelIds, type Named } from './registry-rows'
-import { RowCache } from './row-cache'
+import { modelIds, type Named, RowCache } from './registry'
 import { usage } from './schema'
 
 export interface UsageRow {

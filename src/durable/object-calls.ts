@@ -8,7 +8,7 @@
  */
 
 import { ApiError, logFailure, reasonOf, storageFull } from '../errors'
-import { backoff, jittered } from '../lib/backoff'
+import { backoff, jittered } from '../lib/waiting'
 
 /** Whether to retry a call that may already have run. `once`: a second run would do or return something else. */
 export type Repetition = 'repeat' | 'once'

@@ -4,10 +4,12 @@
  * A node that does not answer is left alone for a while, twice as long each time (a circuit breaker). What is known of the nodes
  * belongs to the isolate. If all nodes are left alone, calls fail at once and say when to come back.
  */
-import { ApiError, coded } from '../errors'
+import { ApiError, attempt, coded, type Outcome } from '../errors'
 import { maskSecret } from '../lib/mask'
+import { readWholeBody } from '../models/call'
 import { type Egress, requireAllowed } from '../models/egress'
-import { readWholeBody } from '../models/whole-body'
+import { type FilterNode, parseFilter, printFilter } from '../search/filter/parse'
+import type { Field } from '../search/types'
 
 /** How long a node that failed is left alone, in milliseconds: first and longest. */
 const FIRST_REST_MS = 2_000
@@ -56,7 +58,7 @@ export interface ClusterRequest {
   signal?: AbortSignal | undefined
 }
 
-export interface ClusterOptions {
+interface ClusterOptions {
   /** how messages call it: `The Typesense cluster` */
   label: string
   nodes: readonly string[]
@@ -114,7 +116,7 @@ export const ofCluster = (
 ): ApiError => new ApiError(503, message, undefined, true, code)
 
 /** The `engine` of the collection is wrong: the same request fails until the operator connects the collection again. */
-export const ofEngine = (message: string): ApiError => ofCluster(message, 'search_failed')
+const ofEngine = (message: string): ApiError => ofCluster(message, 'search_failed')
 
 export class Cluster {
   readonly #options: ClusterOptions
@@ -388,3 +390,93 @@ export class Cluster {
     return trouble
   }
 }
+
+// =============================================================================
+// The searches of a cluster that are under way, so that one that nobody waits for any more can be ended.
+
+export class Searches {
+  readonly #running = new Map<string, AbortController>()
+
+  /**
+   * Runs a search.
+   * @param ticket names it for `abandon`; undefined: nobody will
+   * @param work is given the signal that ends its calls
+   */
+  run<Result>(
+    ticket: string | undefined,
+    work: (signal: AbortSignal) => Promise<Result>,
+  ): Promise<Outcome<Result>> {
+    const abort = new AbortController()
+    if (ticket !== undefined) this.#running.set(ticket, abort)
+    return attempt(async () => {
+      try {
+        return await work(abort.signal)
+      } catch (error) {
+        if (abort.signal.aborted) throw new ApiError(499, 'The caller has gone.')
+        throw error
+      } finally {
+        if (ticket !== undefined) this.#running.delete(ticket)
+      }
+    })
+  }
+
+  abandon(ticket: string): void {
+    this.#running.get(ticket)?.abort()
+  }
+}
+
+// =============================================================================
+// What a key fixes for a search that runs in a cluster.
+
+/** A join, `$other(...)`. The cluster would read another collection, which the caller's key may not open. Its name may have spaces. */
+const JOIN = /\$[^$():,&|`]*\(/
+const NO_JOINS = 'Joins are not available for a collection in a cluster.'
+
+/** @throws ApiError 400 if a parameter names a join */
+export function requireNoJoin(text = ''): void {
+  if (!JOIN.test(text)) return
+  throw new ApiError(400, NO_JOINS)
+}
+
+/**
+ * Both filters, written anew from their trees: the cluster then reads them as they were checked here.
+ * @throws ApiError 400 for a filter that does not parse, or that Typesense could read in another way
+ */
+export function scopedFilter(filterBy: string | undefined, scope: string): string {
+  const [own, asked] = [parseFilter(scope)!, parseFilter(filterBy ?? '')]
+  if (asked) requireSameReading(asked)
+  return asked ? `(${printFilter(own)}) && (${printFilter(asked)})` : printFilter(own)
+}
+
+/** What ends a clause in Typesense: it knows backticks in names too, and no double quotes. */
+const ENDS = /[`()]|&&|\|\|/
+
+/** @throws ApiError 400 */
+function requireSameReading(node: FilterNode): void {
+  if (node.kind === 'join') throw new ApiError(400, NO_JOINS)
+  if (node.kind === 'object') requireSameReading(node.child)
+  if (node.kind === 'and' || node.kind === 'or') for (const child of node.children) requireSameReading(child)
+  const names = node.kind === 'clause' || node.kind === 'object' ? [node.field] : []
+  const values = node.kind === 'clause' ? node.values : []
+  const phrases = values.filter(({ phrase, exact, text }) => phrase || (!exact && text.includes('`')))
+  const unsafe = [...names, ...phrases.map(({ text }) => text)].find((text) => ENDS.test(text))
+  if (unsafe === undefined) return
+  throw new ApiError(400, `Could not parse the filter query: signs in ${unsafe} are not in backticks.`)
+}
+
+// =============================================================================
+// A field of a collection that lives elsewhere.
+
+/** @param given what is known of it; the rest is as Typesense describes a field by default */
+export const plainField = (given: Partial<Field> & Pick<Field, 'name' | 'type'>): Field => ({
+  facet: false,
+  optional: false,
+  index: true,
+  sort: false,
+  infix: false,
+  locale: '',
+  stem: false,
+  store: true,
+  stem_dictionary: '',
+  ...given,
+})

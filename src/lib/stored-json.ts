@@ -1,11 +1,11 @@
 /** JSON that Parley has stored itself, read by a schema. */
 import * as v from 'valibot'
-import { parseExact } from './exact-json'
+import { parseExact } from './json'
 import { once } from './once'
 
 /**
  * Reads stored JSON.
- * @param parse `parseExact` for numbers that a double cannot hold (exact-json.ts)
+ * @param parse `parseExact` for numbers that a double cannot hold (json.ts)
  * @returns the value itself, since valibot's copy would drop properties that the shape does not name
  * @throws ValiError for a value that no version has written
  */

@@ -2,9 +2,10 @@
  * `anthropic/`: Claude over the Messages API (https://docs.anthropic.com/en/api/messages). The system prompt is apart
  * from the messages, and `max_tokens` is required.
  */
-import type { AnswerForm } from './answer-form'
+
 import { callOptions, ProviderCall, parseObject, textCall, wording } from './call'
 import type {
+  AnswerForm,
   ChatMessage,
   ConversationModelConfig,
   Delta,
@@ -12,9 +13,8 @@ import type {
   GenerationRequest,
   LanguageModelProvider,
 } from './language-model'
-import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
 import { finishReasonIn, Reply, usageOf } from './reply'
-import { samplingOf } from './sampling'
+import { allowString, modelId, requireString, samplingOf, withoutTrailingSlash } from './sampling'
 
 const ANTHROPIC_URL = 'https://api.anthropic.com'
 const VERSION = '2023-06-01'

@@ -2,12 +2,14 @@
  * One call to a provider: its timeout, and its errors in the contract's words, without credentials. Each error has a
  * fault, which tells callers what they can do about it.
  */
+
+import { createParser } from 'eventsource-parser'
 import { ApiError } from '../errors'
+import { byteReader } from '../lib/byte-reader'
 import { maskSecret } from '../lib/mask'
 import { outgoing } from '../lib/outgoing'
-import { settlesWithin } from '../lib/settles'
-import type { Egress } from './egress'
-import { type Gateway, throughGateway } from './gateway'
+import { rest, SLICE_BYTES, settlesWithin, worked } from '../lib/waiting'
+import { type Egress, type Gateway, throughGateway } from './egress'
 import {
   type Fault,
   faultOfCode,
@@ -16,10 +18,8 @@ import {
   retryAfterOf,
   type Upstream,
 } from './provider-error'
+import { SilenceWatch } from './resilient'
 import { secretsOf } from './secrets'
-import { SilenceWatch } from './silence'
-import { readEvents } from './sse'
-import { readWholeBody } from './whole-body'
 
 /** How a provider's failures are worded. */
 export interface Wording {
@@ -76,7 +76,7 @@ const THINKING = /deepseek-r1|qwq|-thinking\b/i
 const startsThinking = ({ starts_thinking: said, model_name: name }: Record<string, unknown>): boolean =>
   typeof said === 'boolean' ? said : typeof name === 'string' && THINKING.test(name)
 
-export const DEFAULT_SILENCE = 60
+const DEFAULT_SILENCE = 60
 export const LONGEST_SILENCE = 3_600
 
 /** The `timeout` property of a model, in seconds of silence. */
@@ -354,3 +354,190 @@ const CUT = 'the stream ended before the answer was complete'
 const ENDLESS = 'the stream has too many bytes for what it says'
 /** Blanks and control characters are not above this in ASCII. */
 const BLANK = 0x20
+
+// =============================================================================
+// A model's own headers, sent with every request to its provider. Their values are treated as secrets.
+
+const MOST = 20
+const LONGEST = 4_096
+
+/** Headers of the connection or the message, or set by a provider's own properties. */
+const RESERVED = new Set([
+  'connection',
+  'keep-alive',
+  'proxy-authenticate',
+  'proxy-authorization',
+  'proxy-connection',
+  'te',
+  'trailer',
+  'transfer-encoding',
+  'upgrade',
+  'expect',
+  'host',
+  'accept-encoding',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'cookie',
+  'authorization',
+  'api-key',
+  'x-api-key',
+  'x-goog-api-key',
+  'cf-aig-authorization',
+])
+
+/** A signature has new headers for each request. */
+const isReserved = (name: string): boolean => RESERVED.has(name) || name.startsWith('x-amz-')
+
+const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/
+// Latin-1 without control characters: what a header can carry (RFC 9110, 5.5).
+const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
+
+/** @throws ApiError 400 saying what is wrong with the property `headers` */
+export function checkHeaders(headers: unknown): void {
+  if (headers === undefined) return
+  if (headers === null || typeof headers !== 'object' || Array.isArray(headers)) {
+    throw new ApiError(400, 'Property `headers` is not an object of strings.')
+  }
+  const entries = Object.entries(headers)
+  if (entries.length > MOST) throw new ApiError(400, `Property \`headers\` has more than ${MOST} headers.`)
+  for (const [name, value] of entries) {
+    if (!NAME.test(name)) throw new ApiError(400, 'Property `headers` has a name that no header can have.')
+    if (isReserved(name.toLowerCase())) {
+      throw new ApiError(400, `Property \`headers\` may not set \`${name}\`: leave it out.`)
+    }
+    if (typeof value !== 'string' || value.length > LONGEST || !VALUE.test(value)) {
+      throw new ApiError(
+        400,
+        `Property \`headers.${name}\` is not a string of up to ${LONGEST} characters that a header can carry.`,
+      )
+    }
+  }
+}
+
+// =============================================================================
+// Reads server-sent events from a byte stream, however the network has split it.
+
+/** The most bytes of an event or a frame. Without a limit, a broken server could fill the memory. */
+export const LARGEST_EVENT = 4 * 1024 * 1024
+
+/**
+ * Cancels a reader when a signal aborts. Passing the signal to the stream is not enough: a stream from a binding may
+ * ignore it, but a cancelled reader ends at once.
+ * @returns the listener, which the caller must remove
+ */
+export function endingWith(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+  signal?: AbortSignal,
+): () => void {
+  const stop = () => void reader.cancel().catch(() => {})
+  if (signal?.aborted) stop()
+  else signal?.addEventListener('abort', stop, { once: true })
+  return stop
+}
+
+/** An `event: error` as the error object that adapters look for, whatever its data is. */
+function errorData(data: string): string {
+  let said: unknown
+  try {
+    said = JSON.parse(data)
+  } catch {}
+  if (said === null || typeof said !== 'object') return JSON.stringify({ error: { message: data } })
+  return 'error' in said && said.error ? data : JSON.stringify({ error: said })
+}
+
+/**
+ * The `data` of each event, in order. Events and characters may be split at any byte. A last event without its blank
+ * line still counts: the caller decides by its own end marker whether the stream was complete.
+ *
+ * A plain reader loop, because web-stream pipelines cost half as much again in workerd.
+ * @param onRead called with the bytes of each read
+ * @param signal ends the reading, even if the body's source ignores it
+ */
+export async function* readEvents(
+  body: ReadableStream<Uint8Array>,
+  onRead: (bytes: Uint8Array) => void = () => {},
+  signal?: AbortSignal,
+): AsyncGenerator<string, void> {
+  const reader = body.getReader()
+  const stop = endingWith(reader, signal)
+  const decoder = new TextDecoder()
+  let pending: string[] = []
+  const parser = createParser({
+    maxBufferSize: LARGEST_EVENT,
+    onEvent: (event) => {
+      pending.push(event.event === 'error' ? errorData(event.data) : event.data)
+    },
+    onError: (error) => {
+      if (error.type === 'max-buffer-size-exceeded') throw error
+    },
+  })
+  try {
+    while (true) {
+      const { done, value } = await reader.read()
+      if (signal?.aborted) return
+      if (done) {
+        parser.feed(`${decoder.decode()}\n\n`)
+        yield* pending
+        return
+      }
+      onRead(value)
+      for (let at = 0; at < value.length; at += SLICE_BYTES) {
+        const slice = value.subarray(at, at + SLICE_BYTES)
+        parser.feed(decoder.decode(slice, { stream: true }))
+        if (pending.length > 0) {
+          const events = pending
+          pending = []
+          yield* events
+        }
+        if (worked(slice.length)) await rest()
+      }
+    }
+  } finally {
+    signal?.removeEventListener('abort', stop)
+    // Also runs when the consumer stops early: then the provider stops too.
+    await reader.cancel().catch(() => {})
+  }
+}
+
+// =============================================================================
+// Reads a body in one piece, up to a limit.
+
+/** Bytes of the first read: most replies have fewer. */
+const FIRST_READ = 16 * 1024
+/**
+ * Bytes. A body up to this size is read without pausing for other work. A pause is a timer of the event loop, and takes longer than
+ * the rest of the work on such a body. Others had their turn anyway while the first bytes were on their way.
+ */
+const SHORT = 64 * 1024
+
+/**
+ * @param onRead called with the bytes of each read
+ * @param most bytes to read; the rest is not requested
+ * @returns the text, and whether it is complete
+ */
+export async function readWholeBody(
+  body: ReadableStream<Uint8Array> | null,
+  most: number,
+  onRead: (bytes: Uint8Array) => void = () => {},
+): Promise<{ text: string; complete: boolean }> {
+  if (!body) return { text: '', complete: true }
+  const reader = byteReader(body, FIRST_READ)
+  const decoder = new TextDecoder()
+  const pieces: string[] = []
+  let size = 0
+  try {
+    while (true) {
+      const { done, value } = await reader.read()
+      if (done) return { text: pieces.join('') + decoder.decode(), complete: true }
+      onRead(value)
+      const room = most - size
+      size += value.length
+      pieces.push(decoder.decode(value.subarray(0, Math.max(0, room)), { stream: true }))
+      if (size > most) return { text: pieces.join(''), complete: false }
+      if (worked(value.length) && size > SHORT) await rest()
+    }
+  } finally {
+    await reader.cancel().catch(() => {})
+  }
+}

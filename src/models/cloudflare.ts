@@ -4,9 +4,9 @@
  *
  * It is always asked to stream, because its whole answers have more formats than its streams.
  */
-import { runUntil } from './ai-runner'
+
 import { callOptions, ProviderCall, parseObject, wording } from './call'
-import { aiBinding } from './gateway'
+import { aiBinding, runUntil } from './egress'
 import type {
   ConversationModelConfig,
   Delta,
@@ -14,10 +14,15 @@ import type {
   LanguageModelProvider,
 } from './language-model'
 import { readStream, readWhole } from './openai-compatible'
-import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
-import { ProviderError } from './provider-error'
-import { chatSampling, samplingOf } from './sampling'
-import { workersAiAdvice, workersAiError } from './workers-ai-errors'
+import { faultOfStatus, ProviderError, type Upstream } from './provider-error'
+import {
+  allowString,
+  chatSampling,
+  modelId,
+  requireString,
+  samplingOf,
+  withoutTrailingSlash,
+} from './sampling'
 
 const CLOUDFLARE_URL = 'https://api.cloudflare.com/client/v4'
 
@@ -85,7 +90,7 @@ async function runBinding(
 
 /**
  * When to retry if the account's limit is reached, in milliseconds. Two more attempts fit into the retry budget
- * (retry.ts).
+ * (resilient.ts).
  */
 const FULL_MS = 1_500
 
@@ -173,4 +178,60 @@ export const cloudflare: LanguageModelProvider = {
     call.close()
   },
   generate,
+}
+
+// =============================================================================
+// Errors of the Workers AI binding. It throws plain Errors whose messages begin with an internal code: "3040:
+// Capacity temporarily exceeded" (https://developers.cloudflare.com/workers-ai/platform/errors/).
+
+/** Internal code -> HTTP status of the REST API. */
+const STATUSES: Record<string, number> = {
+  3003: 400, // incomplete request
+  3006: 413, // request too large
+  3007: 408, // timeout
+  3008: 408, // aborted
+  3023: 403, // account blocked
+  3036: 429, // daily allocation used up
+  3039: 400, // finetune without its files
+  3040: 429, // out of capacity
+  3041: 403, // account not allowed for a private model
+  3042: 404, // no such model id
+  5004: 400, // invalid data
+  5005: 405, // no LoRA
+  5006: 400, // the input does not match the model's schema
+  5007: 400, // no such model
+  5016: 403, // model terms not agreed to
+  5018: 403, // account not allowed for a private model
+  5019: 405, // SDK too old
+  5021: 400, // context window exceeded
+  5028: 410, // model retired
+  5035: 403, // model needs the Workers Paid plan
+}
+
+const ADVICE = new Map<unknown, string>([
+  ['5028', 'The model was retired: give the conversation model another `model_name`'],
+  [
+    '5035',
+    'The model needs the Workers Paid plan: upgrade the account, or give the conversation model another `model_name`',
+  ],
+])
+
+/** What to do about an error. @param code the internal one @returns undefined if the error says all that is known */
+const workersAiAdvice = (code: unknown): string | undefined =>
+  ADVICE.get(typeof code === 'number' ? String(code) : code)
+
+/** @param thrown what `run` rejected with. @returns its message, and what it means for a retry */
+export function workersAiError(thrown: unknown): { message: string; code?: string; upstream: Upstream } {
+  const message = thrown instanceof Error ? thrown.message : String(thrown)
+  // Other numbers with a colon can come first, such as part of a request's id.
+  const code = [...message.matchAll(/\b(\d{4}):/g)]
+    .map(([, digits]) => digits!)
+    .find((digits) => digits in STATUSES)
+  // An error without a code counts as no reply at all.
+  if (code === undefined) return { message, upstream: {} }
+  return {
+    message,
+    code,
+    upstream: { upstream: STATUSES[code], fault: faultOfStatus(STATUSES[code]!, code) },
+  }
 }

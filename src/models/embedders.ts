@@ -1,13 +1,19 @@
 /** The registry of embedding models: finds the model for a field's `model_config`. */
 import { ApiError } from '../errors'
 import type { EmbeddingModel, EmbeddingModelConfig } from './embedding-model'
-import { gcpEmbedder } from './gcp-embedder'
 import { hashEmbedder } from './hash-embedder'
-import { modelId } from './properties'
 import { namespaceOf } from './providers'
-import { azureEmbedder, googleEmbedder, openaiEmbedder } from './remote-embedders'
+import {
+  azureEmbedder,
+  gcpEmbedder,
+  googleEmbedder,
+  openaiEmbedder,
+  WORKERS_AI_EMBEDDER,
+  workersAiDimensions,
+  workersAiEmbedder,
+} from './remote-embedders'
+import { modelId } from './sampling'
 import { STATIC_DIMENSIONS, STATIC_EMBEDDER, staticEmbedder } from './static-embedder'
-import { WORKERS_AI_EMBEDDER, workersAiDimensions, workersAiEmbedder } from './workers-ai-embedder'
 
 /**
  * Models that Typesense serves itself, with the dimensions of their vectors

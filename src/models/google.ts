@@ -1,7 +1,8 @@
 /** `google/`: Gemini over its REST API. The key is in a header, so that it never appears in a logged URL. */
-import type { AnswerForm } from './answer-form'
+
 import { callOptions, ProviderCall, parseObject, textCall, wording } from './call'
 import type {
+  AnswerForm,
   ChatMessage,
   ConversationModelConfig,
   Delta,
@@ -9,9 +10,8 @@ import type {
   GenerationRequest,
   LanguageModelProvider,
 } from './language-model'
-import { allowString, modelId, requireString, withoutTrailingSlash } from './properties'
 import { finishReasonIn, isCount, Reply, usageOf } from './reply'
-import { geminiSampling } from './sampling'
+import { allowString, geminiSampling, modelId, requireString, withoutTrailingSlash } from './sampling'
 
 const GOOGLE_URL = 'https://generativelanguage.googleapis.com'
 

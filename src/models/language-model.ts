@@ -6,8 +6,6 @@
  * of the provider.
  */
 
-import type { AnswerForm } from './answer-form'
-
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant'
   content: string
@@ -73,7 +71,7 @@ export interface Verdict {
   declined?: true
   /** the answer says of itself that it may be none */
   warned?: true
-  /** what the documents say of its sentences (turn/support.ts) */
+  /** what the documents say of its sentences (turn/citations.ts) */
   support?: SentenceSupport[]
 }
 
@@ -158,3 +156,10 @@ export interface LanguageModelProvider {
     signal: AbortSignal,
   ): AsyncIterable<Delta>
 }
+
+/** The form of an answer that a request asks for. */
+export type AnswerForm =
+  /** any JSON object */
+  | { type: 'json' }
+  /** JSON that fits a JSON Schema. `strict` is passed on to providers that support it */
+  | { type: 'schema'; name: string; schema: Record<string, unknown>; strict?: boolean }

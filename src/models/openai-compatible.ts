@@ -5,12 +5,37 @@
  * inside the stream, no `[DONE]` or no `finish_reason`. One of the last two is required: a stream without either was
  * cut, and a cut answer is not an answer.
  */
-import type { AnswerForm } from './answer-form'
-import { type CallOptions, ProviderCall, parseObject, textCall } from './call'
-import type { ConversationModelConfig, Delta, FinishReason, GenerationRequest } from './language-model'
-import { finishReasonIn, Reply, usageOf } from './reply'
 
-export interface ChatEndpoint {
+import { ApiError } from '../errors'
+import {
+  type CallOptions,
+  callOptions,
+  ProviderCall,
+  parseObject,
+  textCall,
+  type Wording,
+  wording,
+} from './call'
+import { requireAllowed } from './egress'
+import type {
+  AnswerForm,
+  ConversationModelConfig,
+  Delta,
+  FinishReason,
+  GenerationRequest,
+  LanguageModelProvider,
+} from './language-model'
+import { finishReasonIn, Reply, usageOf } from './reply'
+import {
+  allowString,
+  chatSampling,
+  modelId,
+  requireString,
+  withLeadingSlash,
+  withoutTrailingSlash,
+} from './sampling'
+
+interface ChatEndpoint {
   /** full URL of the chat-completions resource */
   url: string
   headers: Record<string, string>
@@ -23,7 +48,7 @@ export interface ChatEndpoint {
  * Asks for token counts in a stream. Without this option they are estimated. It is sent if the model's config asks
  * for it or the server is known to support it, because other servers may refuse it.
  */
-export function streamOptions(config: ConversationModelConfig, isKnown: boolean): Record<string, unknown> {
+function streamOptions(config: ConversationModelConfig, isKnown: boolean): Record<string, unknown> {
   const { stream_options = isKnown ? { include_usage: true } : undefined } = config
   return stream_options === undefined ? {} : { stream_options }
 }
@@ -32,7 +57,7 @@ export function streamOptions(config: ConversationModelConfig, isKnown: boolean)
  * The live check of a model: one `hello`.
  * @throws ApiError 400 or 408 with the provider's message
  */
-export async function probeChat(endpoint: ChatEndpoint): Promise<void> {
+async function probeChat(endpoint: ChatEndpoint): Promise<void> {
   const call = new ProviderCall({ ...endpoint.options, timeoutStatus: 408 })
   const { stream_options: _, ...body } = endpoint.body
   const response = await call.fetch(
@@ -56,7 +81,7 @@ const responseFormat = (form: AnswerForm): Record<string, unknown> => {
 }
 
 /** Calls a chat-completions endpoint, as `LanguageModel.generate` says. */
-export async function* generateChat(
+async function* generateChat(
   endpoint: ChatEndpoint,
   request: GenerationRequest,
   signal: AbortSignal,
@@ -210,4 +235,126 @@ function finishReason(reason: unknown, call: ProviderCall): FinishReason {
   const said = typeof reason === 'string' ? reason.toLowerCase() : ''
   if (FAILED.includes(said)) throw call.failed('an error of the provider ended the answer', 'cut')
   return finishReasonIn(FINISH_REASONS, said)
+}
+
+// =============================================================================
+// `openai/`: OpenAI, and through `openai_url` any server that speaks its chat completions.
+
+export const OPENAI_URL = 'https://api.openai.com'
+
+const openaiEndpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEndpoint => ({
+  url:
+    withoutTrailingSlash(config.openai_url ?? OPENAI_URL) +
+    withLeadingSlash(config.openai_path ?? '/v1/chat/completions'),
+  headers: { authorization: `Bearer ${config.api_key}` },
+  body: {
+    model: modelId(config.model_name),
+    ...streamOptions(config, config.openai_url === undefined),
+    ...chatSampling(config, modelId(config.model_name), config.openai_url === undefined),
+  },
+  options: callOptions(config, wording('OpenAI'), env),
+})
+
+export const openai: LanguageModelProvider = {
+  namespace: 'openai',
+  forms: ['json', 'schema'],
+  validate(config) {
+    requireString(config, 'api_key', 'API key is not provided', 'API key is not a string')
+    allowString(config, 'openai_url', 'Property `openai_url` is not a string.')
+    allowString(config, 'openai_path', 'Property `openai_path` is not a string.')
+  },
+  destination: (config, env) => openaiEndpoint(config, env).url,
+  probe: (config, env) => probeChat(openaiEndpoint(config, env)),
+  generate: (config, env, ...call) => generateChat(openaiEndpoint(config, env), ...call),
+}
+
+// =============================================================================
+// `azure/`: Azure OpenAI. The URL contains the deployment, and with it the model.
+
+const AZURE_WORDING: Wording = {
+  ...wording('Azure'),
+  unreadable: (detail) => `Failed to get response from Azure API: ${detail}`,
+}
+
+const azureEndpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEndpoint => ({
+  url: config.url ?? '',
+  headers: { 'api-key': config.api_key ?? '' },
+  body: {
+    ...streamOptions(config, countsTokens(config.url ?? '')),
+    ...chatSampling(config, modelId(config.model_name)),
+  },
+  options: callOptions(config, AZURE_WORDING, env),
+})
+
+/**
+ * Whether the API version in a URL accepts `stream_options`: since 2024-09-01-preview
+ * (https://learn.microsoft.com/azure/ai-services/openai/api-version-deprecation). Versions are dates, which sort as
+ * text.
+ */
+const countsTokens = (url: string): boolean =>
+  (URL.parse(url)?.searchParams.get('api-version') ?? '') >= '2024-09-01'
+
+export const azure: LanguageModelProvider = {
+  namespace: 'azure',
+  forms: ['json', 'schema'],
+  validate(config, env) {
+    for (const property of ['api_key', 'url']) {
+      if (typeof config[property] !== 'string') {
+        throw new ApiError(400, `${property} is required for Azure models`)
+      }
+    }
+    requireAllowed(String(config.url), env)
+  },
+  destination: (config, env) => azureEndpoint(config, env).url,
+  // Like Typesense, makes no live check: clients create Azure models before the deployment answers.
+  probe: async () => {},
+  generate: (config, env, ...call) => generateChat(azureEndpoint(config, env), ...call),
+}
+
+// =============================================================================
+// `vllm/`: a vLLM server. A model is accepted only if the server lists it.
+
+// Typesense reports a malformed reply of vLLM as OpenAI's, and clients may compare the message.
+const VLLM_WORDING = { ...wording('vLLM'), malformed: wording('OpenAI').malformed }
+
+const base = (config: ConversationModelConfig): string => withoutTrailingSlash(config.vllm_url ?? '')
+
+const vllmEndpoint = (config: ConversationModelConfig, env: Cloudflare.Env): ChatEndpoint => ({
+  url: `${base(config)}/v1/chat/completions`,
+  headers: authorization(config),
+  body: {
+    model: modelId(config.model_name),
+    // Supported since vLLM 0.5, of June 2024.
+    ...streamOptions(config, true),
+    ...chatSampling(config, modelId(config.model_name)),
+  },
+  options: callOptions(config, VLLM_WORDING, env),
+})
+
+const authorization = (config: ConversationModelConfig): Record<string, string> =>
+  config.api_key ? { authorization: `Bearer ${config.api_key}` } : {}
+
+async function isListed(config: ConversationModelConfig, env: Cloudflare.Env): Promise<boolean> {
+  const call = new ProviderCall({ ...vllmEndpoint(config, env).options, timeoutStatus: 408 })
+  const response = await call.fetch(`${base(config)}/v1/models`, { headers: authorization(config) })
+  const models = parseObject(await call.text(response))?.data
+  if (!Array.isArray(models)) throw call.malformed()
+  return models.some((model) => model?.id === modelId(config.model_name))
+}
+
+export const vllm: LanguageModelProvider = {
+  namespace: 'vllm',
+  forms: ['json', 'schema'],
+  validate(config) {
+    requireString(config, 'vllm_url', 'vLLM URL is not provided', 'vLLM URL is not a string')
+    allowString(config, 'api_key', 'API key is not a string')
+  },
+  destination: (config, env) => vllmEndpoint(config, env).url,
+  async probe(config, env) {
+    if (!(await isListed(config, env))) {
+      throw new ApiError(400, 'Property `model_name` is not a valid vLLM model.')
+    }
+    await probeChat(vllmEndpoint(config, env))
+  },
+  generate: (config, env, ...call) => generateChat(vllmEndpoint(config, env), ...call),
 }

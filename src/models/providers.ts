@@ -1,16 +1,18 @@
 /** The registry of language models: maps the namespace of a `model_name` to its provider. */
 import { ApiError } from '../errors'
-import type { AnswerForm } from './answer-form'
 import { anthropic } from './anthropic'
-import { azure } from './azure'
 import { bedrock } from './bedrock'
 import { cloudflare } from './cloudflare'
 import { connector } from './connector'
 import { google } from './google'
-import type { ConversationModelConfig, LanguageModel, LanguageModelProvider } from './language-model'
+import type {
+  AnswerForm,
+  ConversationModelConfig,
+  LanguageModel,
+  LanguageModelProvider,
+} from './language-model'
 import { local } from './local'
-import { openai } from './openai'
-import { vllm } from './vllm'
+import { azure, openai, vllm } from './openai-compatible'
 
 const PROVIDERS = new Map(
   [openai, cloudflare, vllm, google, azure, anthropic, bedrock, connector, local].map((provider) => [
@@ -41,7 +43,7 @@ export function destinationOf(config: ConversationModelConfig, env: Cloudflare.E
   return `${namespace} ${url !== undefined && URL.canParse(url) ? placeOf(new URL(url)) : url}`
 }
 
-/** `/v1/<account>/<gateway>/<provider>`, and for Azure also the resource (as in gateway.ts). */
+/** `/v1/<account>/<gateway>/<provider>`, and for Azure also the resource (as in egress.ts). */
 const GATEWAY_SEGMENTS = 5
 
 function placeOf({ origin, hostname, pathname }: URL): string {

@@ -1,10 +1,14 @@
 /** Embedding models over HTTP: OpenAI and compatible servers, Azure, Google. */
+
+import { sign } from 'hono/utils/jwt/jwt'
+import { ApiError } from '../errors'
 import { type CallOptions, callOptions, LARGEST_EMBEDDINGS, ProviderCall, parseObject, wording } from './call'
-import type { Egress } from './egress'
+import { workersAiError } from './cloudflare'
+import { type AiRunner, aiBinding, type Egress, type Gateway, runUntil } from './egress'
 import { type EmbeddingModel, type EmbeddingModelConfig, isVector } from './embedding-model'
-import type { Gateway } from './gateway'
-import { OPENAI_URL } from './openai'
-import { modelId, withLeadingSlash, withoutTrailingSlash } from './properties'
+import { OPENAI_URL } from './openai-compatible'
+import { ProviderError } from './provider-error'
+import { modelId, withLeadingSlash, withoutTrailingSlash } from './sampling'
 
 interface EmbeddingCall {
   url: string
@@ -16,7 +20,7 @@ interface EmbeddingCall {
 }
 
 /** @param count of the vectors @throws ApiError for a reply without as many */
-export async function sendForVectors(request: EmbeddingCall, count: number): Promise<Float32Array[]> {
+async function sendForVectors(request: EmbeddingCall, count: number): Promise<Float32Array[]> {
   const call = new ProviderCall(request.options)
   const response = await call.fetch(request.url, {
     method: 'POST',
@@ -29,7 +33,7 @@ export async function sendForVectors(request: EmbeddingCall, count: number): Pro
   return vectors.map((vector) => Float32Array.from(vector))
 }
 
-export const embeddingOptions = (
+const embeddingOptions = (
   config: EmbeddingModelConfig,
   label: string,
   env: Egress & Gateway,
@@ -133,4 +137,268 @@ export function googleEmbedder(
         texts.length,
       ),
   }
+}
+
+// =============================================================================
+// Embedding models of Vertex AI, by an account of Google Cloud: `gcp/text-embedding-005`. The account is a service account's key, or the
+// tokens of a person, as in Typesense.
+// https://cloud.google.com/vertex-ai/generative-ai/docs/model-reference/text-embeddings-api
+//
+// Of `hono/jwt` the rest, which checks tokens, is twice as large.
+
+const TOKENS = 'https://oauth2.googleapis.com/token'
+const SCOPE = 'https://www.googleapis.com/auth/cloud-platform'
+const DEFAULT_REGION = 'us-central1'
+/** Texts of one call. Gemini's models take one, the others five of any length. */
+const AT_ONCE = 5
+/** A token that Google gives is good for an hour. */
+const TOKEN_SECONDS = 3_600
+
+/** Where a property is missing in the JSON. */
+const missing = (name: string): ApiError =>
+  new ApiError(400, `Property \`embed.model_config.${name}\` is missing or is not a string.`)
+
+function stringIn(config: Record<string, unknown>, name: string, path = ''): string {
+  const value = config[name]
+  if (typeof value !== 'string' || value === '') throw missing(path + name)
+  return value
+}
+
+/** @throws ApiError 400 for a missing property */
+export function gcpEmbedder(
+  config: EmbeddingModelConfig,
+  env: Egress & Gateway,
+  dimensions?: number,
+): EmbeddingModel {
+  const grant = grantOf(config)
+  const project = stringIn(config, 'project_id')
+  const region = typeof config.region === 'string' ? config.region : DEFAULT_REGION
+  if (!/^[a-z0-9-]+$/.test(region)) {
+    throw new ApiError(
+      400,
+      'Property `embed.model_config.region` is not the name of a region, such as `us-central1`.',
+    )
+  }
+  const id = modelId(config.model_name)
+  const place = `projects/${encodeURIComponent(project)}/locations/${region}/publishers/google/models/${encodeURIComponent(id)}`
+  const url = `https://${region}-aiplatform.googleapis.com/v1/${place}:predict`
+  const taskOf = {
+    document: config.document_task ?? 'RETRIEVAL_DOCUMENT',
+    query: config.query_task ?? 'RETRIEVAL_QUERY',
+  }
+  const options = embeddingOptions(config, 'GCP', env)
+  // No error may contain them.
+  const secrets = [...(options.secrets ?? []), ...grant.secrets]
+  let token = grant.given
+  const renewed = async (): Promise<string> => {
+    token = await newToken({ ...options, secrets }, await grant.renew())
+    secrets.push(token)
+    return token
+  }
+  const embed = (texts: string[], kind: 'document' | 'query', bearer: string) =>
+    sendForVectors(
+      {
+        url,
+        headers: { authorization: `Bearer ${bearer}` },
+        body: {
+          instances: texts.map((content) => ({ content, task_type: taskOf[kind] })),
+          ...(dimensions !== undefined && { parameters: { outputDimensionality: dimensions } }),
+        },
+        options: { ...options, secrets },
+        read: ({ predictions }) =>
+          Array.isArray(predictions) ? predictions.map((each) => each?.embeddings?.values) : undefined,
+      },
+      texts.length,
+    )
+  return {
+    name: config.model_name,
+    batchSize: id.startsWith('gemini') ? 1 : AT_ONCE,
+    embed: async (texts, kind) => {
+      const bearer = token ?? (await renewed())
+      try {
+        return await embed(texts, kind, bearer)
+      } catch (error) {
+        if (!(error instanceof ProviderError && error.upstream === 401)) throw error
+        return embed(texts, kind, await renewed())
+      }
+    },
+  }
+}
+
+/** How to get a token: the one that was given, and what asks for another. */
+interface Grant {
+  given?: string
+  secrets: string[]
+  renew(): Promise<Record<string, string>>
+}
+
+/** @throws ApiError 400 for a missing property */
+function grantOf(config: EmbeddingModelConfig): Grant {
+  const account = config.service_account
+  if (typeof account === 'object' && account !== null) {
+    const email = stringIn(account as Record<string, unknown>, 'client_email', 'service_account.')
+    const key = stringIn(account as Record<string, unknown>, 'private_key', 'service_account.')
+    return { secrets: [key], renew: () => assertionOf(email, key) }
+  }
+  const grant = {
+    grant_type: 'refresh_token',
+    client_id: stringIn(config, 'client_id'),
+    client_secret: stringIn(config, 'client_secret'),
+    refresh_token: stringIn(config, 'refresh_token'),
+  }
+  const given = stringIn(config, 'access_token')
+  return { given, secrets: [given, grant.client_secret, grant.refresh_token], renew: async () => grant }
+}
+
+/** What a service account asks for a token with (RFC 7523). @throws ApiError 400 for a key that is none */
+async function assertionOf(email: string, key: string): Promise<Record<string, string>> {
+  const now = Math.floor(Date.now() / 1000)
+  const claims = { iss: email, scope: SCOPE, aud: TOKENS, iat: now, exp: now + TOKEN_SECONDS }
+  try {
+    const assertion = await sign(claims, key, 'RS256')
+    return { grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion }
+  } catch {
+    throw new ApiError(
+      400,
+      'Property `embed.model_config.service_account.private_key` is not a key of PKCS #8. Take it from the key file as it is.',
+    )
+  }
+}
+
+async function newToken(options: CallOptions, grant: Record<string, string>): Promise<string> {
+  const call = new ProviderCall(options)
+  const response = await call.fetch(TOKENS, { method: 'POST', body: new URLSearchParams(grant) })
+  const { access_token: token } = parseObject(await call.text(response)) ?? {}
+  if (typeof token !== 'string') throw call.malformed()
+  return token
+}
+
+// =============================================================================
+// Workers AI's embedding models: through the Worker's binding, or with an `api_key` and an `account_id` over
+// Cloudflare's REST API (https://developers.cloudflare.com/workers-ai/models/, text embeddings).
+//
+// Models differ in how many texts they take at once, and in how they tell a question from a document: one has two
+// inputs, one was trained with a prompt before the text, others make no difference.
+
+type Kind = 'document' | 'query'
+
+interface Served {
+  dimensions: number
+  /** texts in a call; 100 by default */
+  batchSize?: number
+  inputs?(texts: string[], kind: Kind, config: EmbeddingModelConfig): Record<string, unknown>
+}
+
+/** Serves Typesense's own models. */
+export const WORKERS_AI_EMBEDDER = '@cf/baai/bge-m3'
+
+const BATCH_SIZE = 100
+
+/** The model's page recommends it over the default, `mean`. Vectors of the two cannot be compared. */
+const pooled: Served['inputs'] = (text) => ({ text, pooling: 'cls' })
+
+const CATALOGUE: Record<string, Served> = {
+  // Without `truncate_inputs`, a text beyond the context is an error.
+  [WORKERS_AI_EMBEDDER]: { dimensions: 1024, inputs: (text) => ({ text, truncate_inputs: true }) },
+  '@cf/baai/bge-small-en-v1.5': { dimensions: 384, inputs: pooled },
+  '@cf/baai/bge-base-en-v1.5': { dimensions: 768, inputs: pooled },
+  '@cf/baai/bge-large-en-v1.5': { dimensions: 1024, inputs: pooled },
+  '@cf/qwen/qwen3-embedding-0.6b': {
+    dimensions: 1024,
+    batchSize: 32,
+    inputs: (texts, kind, { instruction }) =>
+      kind === 'document'
+        ? { documents: texts }
+        : { queries: texts, ...(typeof instruction === 'string' && { instruction }) },
+  },
+  '@cf/google/embeddinggemma-300m': {
+    dimensions: 768,
+    // The prompts of its model card, unless the config has prefixes of its own.
+    inputs: (texts, kind, { indexing_prefix, query_prefix }) => {
+      if (indexing_prefix !== undefined || query_prefix !== undefined) return { text: texts }
+      const prompt = kind === 'query' ? 'task: search result | query: ' : 'title: none | text: '
+      return { text: texts.map((text) => prompt + text) }
+    },
+  },
+}
+
+/** A model's dimensions, if known without asking it. @param name with or without `cloudflare/` */
+export const workersAiDimensions = (name: string): number | undefined =>
+  CATALOGUE[name.replace(/^cloudflare\//, '')]?.dimensions
+
+/**
+ * @param config with the schema's name of the model
+ * @param model Cloudflare's own name: `@cf/...`
+ */
+export function workersAiEmbedder(
+  config: EmbeddingModelConfig,
+  env: Cloudflare.Env,
+  model: string = modelId(config.model_name),
+): EmbeddingModel {
+  const { batchSize = BATCH_SIZE, inputs = (text: string[]) => ({ text }) } = CATALOGUE[model] ?? {}
+  return {
+    name: config.model_name,
+    batchSize,
+    async embed(texts, kind) {
+      const call = new ProviderCall({
+        ...callOptions({ ...config, headers: undefined }, wording('Cloudflare'), env),
+        timeoutStatus: 408,
+      })
+      const asked = inputs(texts, kind, config)
+      const reply =
+        config.api_key === undefined
+          ? await runBinding(call, aiBinding(env), model, asked)
+          : await post(call, config, model, asked)
+      return vectorsOf(call, reply, texts.length)
+    },
+  }
+}
+
+async function runBinding(
+  call: ProviderCall,
+  ai: AiRunner,
+  model: string,
+  inputs: Record<string, unknown>,
+): Promise<unknown> {
+  const { signal } = call
+  try {
+    return await runUntil(signal, ai, model, inputs)
+  } catch (error) {
+    const { message, upstream } = workersAiError(error)
+    if (signal.aborted || upstream.upstream === 408) throw call.timedOut()
+    throw upstream.upstream === undefined
+      ? call.explain(error, message)
+      : call.reported(JSON.stringify({ message }), upstream)
+  } finally {
+    call.close()
+  }
+}
+
+const CLOUDFLARE_URL = 'https://api.cloudflare.com/client/v4'
+
+async function post(
+  call: ProviderCall,
+  config: EmbeddingModelConfig,
+  model: string,
+  inputs: Record<string, unknown>,
+): Promise<unknown> {
+  const { cloudflare_url: url } = config
+  const base = typeof url === 'string' ? withoutTrailingSlash(url) : CLOUDFLARE_URL
+  const response = await call.fetch(`${base}/accounts/${config.account_id}/ai/run/${model}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${config.api_key}` },
+    body: JSON.stringify(inputs),
+  })
+  const text = await call.text(response, LARGEST_EMBEDDINGS)
+  const reply = parseObject(text)
+  if (reply?.success === false) throw call.reported(text, { upstream: 200 })
+  return reply?.result
+}
+
+/** The vectors of a reply. Some versions of bge-m3 send them as `response` rather than `data`. */
+function vectorsOf(call: ProviderCall, reply: unknown, count: number): Float32Array[] {
+  const { data, response } = (reply ?? {}) as { data?: unknown; response?: unknown }
+  const vectors = data ?? response
+  if (!Array.isArray(vectors) || vectors.length !== count || !vectors.every(isVector)) throw call.malformed()
+  return vectors.map((vector) => Float32Array.from(vector))
 }

@@ -1,10 +1,10 @@
 /** Reranking models: cross-encoders that score how well a text fits a question. */
 import { ApiError } from '../errors'
-import type { AiRunner } from './ai-runner'
-import { aiBinding } from './gateway'
-import { modelId } from './properties'
+import { workersAiError } from './cloudflare'
+import type { AiRunner } from './egress'
+import { aiBinding } from './egress'
 import { ProviderError } from './provider-error'
-import { workersAiError } from './workers-ai-errors'
+import { modelId } from './sampling'
 
 /** https://developers.cloudflare.com/workers-ai/models/bge-reranker-base/ */
 export const BGE_RERANKER = 'cloudflare/@cf/baai/bge-reranker-base'

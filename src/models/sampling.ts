@@ -1,8 +1,9 @@
 /** Sampling settings of a model: checked, and translated for each provider. */
 import { ApiError } from '../errors'
+import { checkHeaders, LONGEST_SILENCE } from './call'
 
 /** What a model sets, independent of providers. What it does not set is not sent. */
-export interface Sampling {
+interface Sampling {
   temperature?: number
   topP?: number
   /** the most tokens of an answer */
@@ -66,14 +67,14 @@ const CHECKS: [property: string, holds: (value: unknown) => boolean, what: strin
   ],
 ]
 
-export const SAMPLING: readonly string[] = CHECKS.map(([property]) => property)
+const SAMPLING: readonly string[] = CHECKS.map(([property]) => property)
 
 /** A model's config without these settings, since they may not suit another model. */
 export const withoutSampling = <T extends Record<string, unknown>>(config: T): T =>
   Object.fromEntries(Object.entries(config).filter(([name]) => !SAMPLING.includes(name))) as T
 
 /** @throws ApiError 400 that tells what a property has to be */
-export function checkSampling(config: Record<string, unknown>): void {
+function checkSampling(config: Record<string, unknown>): void {
   for (const [property, holds, what] of CHECKS) {
     if (config[property] !== undefined && !holds(config[property])) {
       throw new ApiError(400, `Property \`${property}\` is not ${what}.`)
@@ -185,3 +186,82 @@ export function geminiSampling(config: Record<string, unknown>, model: string): 
 
 const defined = (values: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
+
+// =============================================================================
+// Properties of a model that are the same for every provider.
+
+/** Where a provider is called, if not at its own address. */
+const ADDRESSES = [
+  'openai_url',
+  'openai_path',
+  'url',
+  'google_url',
+  'anthropic_url',
+  'bedrock_url',
+  'cloudflare_url',
+  'vllm_url',
+]
+
+const PARAMETERS: readonly string[] = [
+  ...ADDRESSES,
+  ...SAMPLING,
+  'timeout',
+  'headers',
+  'fallbacks',
+  'rewrite_model',
+  'tokens_per_day',
+  'turns_per_day',
+  'starts_thinking',
+]
+
+/** A model's config without properties that are `null`. Null removes a property, which a merge cannot. */
+export const withoutNulls = <T extends Record<string, unknown>>(config: T): T =>
+  Object.fromEntries(
+    Object.entries(config).filter(([name, value]) => value !== null || !PARAMETERS.includes(name)),
+  ) as T
+
+/** @throws ApiError 400 that tells what a property has to be */
+export function checkParameters(config: Record<string, unknown>): void {
+  checkSampling(config)
+  if (config.retrieval !== undefined) {
+    throw new ApiError(400, 'Property `retrieval` belongs to an assistant, not to a conversation model.')
+  }
+  const { timeout } = config
+  if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0 && timeout <= LONGEST_SILENCE)) {
+    throw new ApiError(
+      400,
+      `Property \`timeout\` is not a number of seconds, more than 0 and ${LONGEST_SILENCE} at most.`,
+    )
+  }
+  const { starts_thinking } = config
+  if (starts_thinking !== undefined && typeof starts_thinking !== 'boolean') {
+    throw new ApiError(400, 'Property `starts_thinking` is not true or false.')
+  }
+  checkHeaders(config.headers)
+}
+
+// =============================================================================
+// Checks a model's properties, with each provider's own messages.
+
+/** @throws ApiError 400 `missing` when the property is absent, `wrong` when it is not a string */
+export function requireString(
+  config: Record<string, unknown>,
+  property: string,
+  missing: string,
+  wrong: string,
+): void {
+  if (config[property] === undefined) throw new ApiError(400, missing)
+  if (typeof config[property] !== 'string') throw new ApiError(400, wrong)
+}
+
+/** @throws ApiError 400 `wrong` when the property is present and not a string */
+export function allowString(config: Record<string, unknown>, property: string, wrong: string): void {
+  if (config[property] !== undefined && typeof config[property] !== 'string') throw new ApiError(400, wrong)
+}
+
+/** A model's name without its namespace: all after the first slash. */
+export const modelId = (name: string): string => name.slice(name.indexOf('/') + 1)
+
+export const withoutTrailingSlash = (url: string): string => (url.endsWith('/') ? url.slice(0, -1) : url)
+
+export const withLeadingSlash = (path: string): string => (path.startsWith('/') ? path : `/${path}`)

@@ -7,8 +7,7 @@
  */
 import { ApiError, reasonOf } from '../errors'
 import type { EmbeddingModel } from './embedding-model'
-import { PassageReader } from './static-embedder/reader'
-import { StaticTable } from './static-embedder/table'
+import { PassageReader, StaticTable } from './static-embedder/reader'
 
 export const STATIC_EMBEDDER = 'local/minilm-l6-static'
 export const STATIC_DIMENSIONS = 256

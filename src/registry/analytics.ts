@@ -2,19 +2,18 @@
  * Analytics rules: which searches and events are counted or logged. Rows of D1's `resources`. Messages are Typesense's.
  */
 import * as v from 'valibot'
-import type { AnalyticsRecord } from '../analytics/records'
+import type { AnalyticsRecord } from '../analytics/ledger'
 import { database } from '../db/client'
-import { isOwn, listCollectionRows } from '../db/collections'
+import { isOwn, listCollectionRows, RowCache } from '../db/registry'
 import { deleteResource, findResource, listResources, putResource } from '../db/resources'
-import { RowCache } from '../db/row-cache'
 import { ApiError, unwrap } from '../errors'
 import { mapFew } from '../lib/few'
 import { once } from '../lib/once'
 import { collectionObject } from '../search/collection/handle'
 import type { CollectionRpc } from '../search/collection/rpc'
 import { isObject } from '../search/schema/values'
+import { type CollectionHandle, findCollection, lookUp } from './collections'
 import { ownObject } from './engines'
-import { type CollectionHandle, findCollection, lookUp } from './names'
 
 const KIND = 'analytics_rule'
 

@@ -4,25 +4,25 @@
  */
 
 import * as v from 'valibot'
+import { database } from '../db/client'
 import {
   type AssistantRow,
   deleteAssistantRow,
   findAssistantRow,
+  findModel,
   listAssistantRows,
   readAssistantRow,
   upsertAssistantRow,
-} from '../db/assistants'
-import { database } from '../db/client'
-import { findModel } from '../db/conversation-models'
+} from '../db/registry'
 import { ApiError, coded, unwrap } from '../errors'
 import { once } from '../lib/once'
 import { readStored } from '../lib/stored-json'
 import { namespaceOf } from '../models/providers'
 import { isSearchable } from '../search/schema/layout'
 import type { CollectionSchema } from '../search/types'
+import { findCollection } from './collections'
 import { retrieverOf } from './engines'
 import { storedConfig as storedModel } from './models'
-import { findCollection } from './names'
 import { OVERRIDES } from './overrides'
 
 /** A search with parameters of its own, by their Typesense names. */

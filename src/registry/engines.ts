@@ -5,15 +5,14 @@
  */
 
 import { database } from '../db/client'
-import { type CollectionRow, changeEngine, findCollectionByObject } from '../db/collections'
-import { RowCache } from '../db/row-cache'
+import { type CollectionRow, changeEngine, findCollectionByObject, RowCache } from '../db/registry'
 import { open, seal } from '../db/sealing'
 import { AiSearchStore } from '../engines/ai-search/store'
 import type { NodeHealth } from '../engines/cluster'
 import { type Connection, parseCredentials, parseEngine, parseStoredEngine } from '../engines/config'
-import { objectDocuments } from '../engines/object'
 import { OpenSearchStore } from '../engines/opensearch/store'
 import type { DocumentStore } from '../engines/port'
+import { objectDocuments } from '../engines/port'
 import { TypesenseStore } from '../engines/typesense/store'
 import { ApiError, collectionGone } from '../errors'
 import { collectionObject } from '../search/collection/handle'

@@ -4,6 +4,7 @@
  */
 import * as v from 'valibot'
 import { database } from '../db/client'
+import { RowCache } from '../db/registry'
 import {
   deleteResource,
   findResource,
@@ -12,16 +13,23 @@ import {
   type ResourceRow,
   replaceResource,
 } from '../db/resources'
-import { RowCache } from '../db/row-cache'
 import { ApiError, modelMissing } from '../errors'
 import { once } from '../lib/once'
 import type { ConversationModelConfig } from '../models/language-model'
-import { checkParameters, withoutNulls } from '../models/parameters'
 import { namespaceOf, providerOf } from '../models/providers'
+import { checkParameters, withoutNulls } from '../models/sampling'
 import { partSecrets, requireSecrets } from '../models/secrets'
 import { isObject } from '../search/schema/values'
-import { changeSecrets, keptSecrets, openSecrets, sealSecrets, shownSecrets } from './model-secrets'
-import { busyModel, MOST_TRIES, requireSameDestination } from './models'
+import {
+  busyModel,
+  changeSecrets,
+  keptSecrets,
+  MOST_TRIES,
+  openSecrets,
+  requireSameDestination,
+  sealSecrets,
+  shownSecrets,
+} from './models'
 
 const KIND = 'nl_search_model'
 

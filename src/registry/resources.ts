@@ -14,12 +14,10 @@ import {
 import { open, seal } from '../db/sealing'
 import { ApiError } from '../errors'
 import { once } from '../lib/once'
-import { type Connector, predict, predictPieces, urlOf } from '../models/connector'
-import { namesIn } from '../models/connector/template'
+import { type Connector, namesIn, predict, predictPieces, urlOf } from '../models/connector'
 import type { ConversationModelConfig } from '../models/language-model'
-import { createCollection } from './collections'
+import { createCollection, findCollection } from './collections'
 import { ownObject } from './engines'
-import { findCollection } from './names'
 
 const Strings = once(() => v.record(v.string(), v.string()))
 

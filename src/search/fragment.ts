@@ -80,7 +80,7 @@ export function oneOf(seqs: number[]): SqlFragment {
 export const not = ({ sql, bindings }: SqlFragment): SqlFragment => ({ sql: `NOT ${sql}`, bindings })
 
 /**
- * Begins a value in backticks that is compared letter by letter; filter/print.ts writes it. Other engines' words are the same
+ * Begins a value in backticks that is compared letter by letter; filter/parse.ts writes it. Other engines' words are the same
  * with this sign. Nothing is escaped in it.
  */
 export const EXACT = '\ue001'

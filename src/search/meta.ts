@@ -1,5 +1,5 @@
 import * as v from 'valibot'
-import { parseExact } from '../lib/exact-json'
+import { parseExact } from '../lib/json'
 
 /**
  * Reads a row of the object's own state.

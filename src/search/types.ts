@@ -72,7 +72,7 @@ export interface Field {
   stem: boolean
   store: boolean
   stem_dictionary: string
-  /** the words of `stem_dictionary` when the field was made (schema/stem-words.ts) */
+  /** the words of `stem_dictionary` when the field was made (schema/tables.ts) */
   stem_words?: string
   /** of this field instead of its collection's */
   token_separators?: string[]

@@ -1,7 +1,7 @@
 /** Fetches what a source is made of: past no rule of ALLOWED_HOSTS, and pages within their site and no longer than a page is. */
 import { outgoing } from '../lib/outgoing'
+import { readWholeBody } from '../models/call'
 import { type Egress, requireAllowed } from '../models/egress'
-import { readWholeBody } from '../models/whole-body'
 import type { KnownPage } from './source'
 
 const TIMEOUT_MS = 20_000

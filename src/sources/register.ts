@@ -1,15 +1,14 @@
 /** Registers a source: checks that its place may be read, and that its collection takes what an import makes. */
 import { ApiError, unwrap } from '../errors'
 import { type Language, languageOf } from '../lib/grammar'
-import { settlesWithin } from '../lib/settles'
+import { settlesWithin } from '../lib/waiting'
 import { requireAllowed } from '../models/egress'
-import { createCollection } from '../registry/collections'
+import { createCollection, lookUpAnew } from '../registry/collections'
 import { documentsOf } from '../registry/engines'
-import { lookUpAnew } from '../registry/names'
 import { loadReader } from './load-reader'
 import { sourceObject } from './object'
 import type { Origin } from './origin'
-import { originOf } from './origin-of'
+import { originOf } from './origin'
 import { getSource, kindOf, noteRun, putSource, type Source, type SourceSettings } from './source'
 
 /** A first page that is not there in so many milliseconds tells no language: whoever registers a source waits. */

@@ -4,12 +4,12 @@
  */
 import type { DocumentStore } from '../engines/port'
 import { ApiError, logFailure, unwrap } from '../errors'
+import { findCollection } from '../registry/collections'
 import { documentsOf } from '../registry/engines'
-import { findCollection } from '../registry/names'
 import type { Fetched } from './fetch-page'
 import { loadReader, type Reader } from './load-reader'
 import type { Origin } from './origin'
-import { originOf } from './origin-of'
+import { originOf } from './origin'
 import { findSource, noteRun, type Pages, type Run, readPages, type Source, writePages } from './source'
 
 /** Pages and milliseconds of a step. */

@@ -1,6 +1,6 @@
 /** Events as lines of JSON: as logs store them, and as they cross from the Conversation object to the Worker. */
 import * as v from 'valibot'
-import { parseExact } from '../lib/exact-json'
+import { parseExact } from '../lib/json'
 import { once } from '../lib/once'
 import { readStored } from '../lib/stored-json'
 import { type LogEvent, type LogEventBody, OPERATOR } from './events'

@@ -1,14 +1,11 @@
 /** What a protocol hands to the Conversation object for one turn. */
 import type { Failure } from '../errors'
 import type { Part } from '../lib/parts'
-import type { AnswerForm } from '../models/answer-form'
-import type { ConversationModelConfig } from '../models/language-model'
+import type { AnswerForm, ConversationModelConfig } from '../models/language-model'
 import type { CollectionPlace, SearchParameters, SearchScope } from '../search/types'
-import type { Given } from './caller-passages'
-import type { Reading } from './events'
-import type { TranscriptMessage } from './look-back'
+import type { Reading, Wording } from './events'
+import type { Given, TranscriptMessage } from './look-back'
 import type { Labelling } from './passage'
-import type { Wording } from './wording'
 
 /** A search to run for the question. The turn fills in `params.q`. */
 export interface PlannedSearch {

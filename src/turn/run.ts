@@ -7,30 +7,37 @@
 
 import { ApiError, coded, logFailure, storageFull, unwrap } from '../errors'
 import { contentOf, filesOf, textOf, withoutFileTexts } from '../lib/parts'
-import { settlesWithin } from '../lib/settles'
+import { settlesWithin } from '../lib/waiting'
 import { silenceOf } from '../models/call'
 import type { ChatMessage, Source } from '../models/language-model'
 import { namespaceOf } from '../models/providers'
-import { overallLimit } from '../models/silence'
+import { overallLimit } from '../models/resilient'
 import { isShort } from '../search/text/query'
-import { answerQuestion } from './answer'
-import { fitPassages, latestTurns, saidBytes } from './caller-passages'
+import { answerQuestion, suggest, suggestsAside } from './answer'
+import { checked } from './citations'
 import { errorOf, stopped, unknownConversation } from './errors'
 import type { Citation, DoneEvent, ErrorEvent, HistoryMessage, Timings, Usage } from './events'
-import { attachedBytes, fitSources, formBytes } from './fit'
 import { messagesOf } from './fold'
 import type { Generated, Spending } from './generate'
 import { hasGuardrail, judge } from './guardrail'
-import { fitTranscript, type History, historyOf, questionBefore, readHistory, saidIn } from './look-back'
+import {
+  fitPassages,
+  fitTranscript,
+  type History,
+  historyOf,
+  latestTurns,
+  questionBefore,
+  readHistory,
+  saidBytes,
+  saidIn,
+} from './look-back'
 import { passagesOf } from './passage'
-import type { TurnPorts } from './ports'
-import { ASKED_BYTES, byteLength, familyOf } from './prompt'
+import { ASKED_BYTES, attachedBytes, byteLength, familyOf, fitSources, formBytes } from './prompt'
 import type { AskRequest } from './request'
 import { failureOf, fatalError, orderOf, type Retrieved, retrieve } from './retrieve'
 import { type Rewritten, rewriteAndRetrieve } from './rewrite'
 import { documentsOf, lookAgain, split } from './second-look'
-import { suggest, suggestsAside } from './suggest'
-import { checked } from './support'
+import type { TurnPorts } from './trace'
 import { type TracedPorts, Tracer } from './trace'
 
 /** How long a stopped turn may take to wind up and report its spending, in milliseconds. */

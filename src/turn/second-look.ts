@@ -7,13 +7,13 @@
  * and its tokens alone: the turn goes on with what was found. The model replies in lines of text, not by calls of tools
  * (docs/decisions/0025-searches-as-lines.md).
  */
+
 import { mapFew } from '../lib/few'
-import { settlesWithin } from '../lib/settles'
+import { settlesWithin } from '../lib/waiting'
 import type { ChatMessage, Source } from '../models/language-model'
 import { namespaceOf } from '../models/providers'
 import { byRank } from '../search/merge-lists'
-import { fitSources } from './fit'
-import { byteLength, familyOf, promptDocument, searchesPrompt } from './prompt'
+import { byteLength, familyOf, fitSources, promptDocument, searchesPrompt } from './prompt'
 import type { AskRequest } from './request'
 import { orderOf, type Retrieved, retrieve, sourcesOf } from './retrieve'
 import { isWhole } from './rewrite'

@@ -9,9 +9,9 @@
  * The choice is stored in `meta` and changes only with the schema. If a property gets another field, all vectors are
  * sent again. Until Vectorize shows them, they are candidates of every filtered search.
  */
-
 import * as v from 'valibot'
 import { once } from '../lib/once'
+import { type Condition, intersection, type Range } from '../search/filter/filter'
 import { readMeta, writeMeta } from '../search/meta'
 import {
   columnsTable,
@@ -30,7 +30,7 @@ import type { Field } from '../search/types'
 export const STRINGS = ['s0', 's1', 's2', 's3', 's4'] as const
 export const NUMBERS = ['n0', 'n1', 'n2', 'n3', 'n4'] as const
 export const PROPERTIES = [...STRINGS, ...NUMBERS]
-export type Property = (typeof PROPERTIES)[number]
+type Property = (typeof PROPERTIES)[number]
 
 export type Labels = Record<Property, string | number>
 
@@ -48,7 +48,7 @@ const NO_NUMBER = 0
 const META_KEY = 'vector_labels'
 
 /** A string's normal form as a label: its first bytes, cut between characters. */
-export function stringLabel(norm: string | null): string {
+function stringLabel(norm: string | null): string {
   if (norm === null || norm === '') return NO_STRING
   if (norm.length * 3 <= STRING_BYTES) return norm
   const bytes = new Uint8Array(STRING_BYTES)
@@ -56,7 +56,7 @@ export function stringLabel(norm: string | null): string {
   return norm.slice(0, read)
 }
 
-export const isStringProperty = (property: Property): boolean => property.startsWith('s')
+const isStringProperty = (property: Property): boolean => property.startsWith('s')
 
 const isLabelled = (schema: StoredSchema, field: Field): boolean =>
   Object.hasOwn(schema.slots, field.name) &&
@@ -121,4 +121,72 @@ export function readLabels(sql: SqlStorage, seqs: number[]): Map<number, Labels>
     labels.set(row.seq, Object.fromEntries(values) as Labels)
   }
   return labels
+}
+
+// =============================================================================
+// Turns conditions into a Vectorize filter that passes at least the same documents.
+
+export type LabelFilter = VectorizeVectorMetadataFilter
+
+/** The most bytes of a filter as compact JSON. */
+const MAX_BYTES = 2_048
+
+const bytesOf = (filter: LabelFilter): number => new TextEncoder().encode(JSON.stringify(filter)).byteLength
+
+/**
+ * The filter for these conditions, in terms of a collection's labels.
+ * @returns undefined when the labels cannot express any of them
+ */
+export function labelFilter(labelling: Labelling, conditions: readonly Condition[]): LabelFilter | undefined {
+  let filter: LabelFilter = {}
+  for (const property of PROPERTIES) {
+    const own = conditions.filter(({ slot }) => slot === labelling[property])
+    const tests = isStringProperty(property) ? stringTests(own) : numberTests(own)
+    // The first test that fits. A list of numbers that is too long becomes a range, one of strings is dropped.
+    const longer = tests.map((test) => ({ ...filter, [property]: test }))
+    filter = longer.find((candidate) => bytesOf(candidate) < MAX_BYTES) ?? filter
+  }
+  return Object.keys(filter).length === 0 ? undefined : filter
+}
+
+type Test = LabelFilter[string]
+
+function stringTests(conditions: Condition[]): Test[] {
+  const list = shortest(conditions)
+  return list === undefined ? [] : [oneOf(list.map((norm) => stringLabel(String(norm))))]
+}
+
+function numberTests(conditions: Condition[]): Test[] {
+  const tests: Test[] = []
+  // No document holds an infinite number, and JSON cannot express one.
+  const list = shortest(conditions)?.filter((value) => Number.isFinite(value)) as number[] | undefined
+  const ranges = conditions.flatMap((condition) => ('within' in condition ? condition.within : []))
+  if (list !== undefined && list.length > 0) {
+    tests.push(oneOf(list))
+    const [least, most] = [list.reduce((a, b) => Math.min(a, b)), list.reduce((a, b) => Math.max(a, b))]
+    ranges.push({ from: { value: least, open: false }, to: { value: most, open: false } })
+  }
+  const range = rangeTest(ranges.reduce(intersection, {}))
+  return range === undefined ? tests : [...tests, range]
+}
+
+/**
+ * The shortest of several lists for one field. Vectorize takes one test of each property, and a superset is enough.
+ */
+function shortest(conditions: Condition[]): (string | number)[] | undefined {
+  const lists = conditions.flatMap((condition) => ('among' in condition ? [[...condition.among]] : []))
+  return lists.toSorted((a, b) => a.length - b.length)[0]
+}
+
+function oneOf(values: (string | number)[]): Test {
+  const distinct = [...new Set(values)]
+  return distinct.length === 1 ? { $eq: distinct[0]! } : { $in: distinct }
+}
+
+function rangeTest({ from, to }: Range): Test | undefined {
+  const test = {
+    ...(from && Number.isFinite(from.value) && { [from.open ? '$gt' : '$gte']: from.value }),
+    ...(to && Number.isFinite(to.value) && { [to.open ? '$lt' : '$lte']: to.value }),
+  }
+  return Object.keys(test).length === 0 ? undefined : test
 }

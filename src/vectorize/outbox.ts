@@ -12,6 +12,17 @@
  * labels have changed (labels.ts), queries without a filter still find it in the index.
  */
 import { fragment, type SqlFragment } from '../search/fragment'
+import { isVector, type StoredSchema } from '../search/schema/layout'
+import { fromBlob, isSameDirection, norm } from '../search/vectors/packed-vectors'
+import {
+  chooseLabels,
+  type Labels,
+  PROPERTIES,
+  readLabelling,
+  readLabels,
+  sameLabels,
+  writeLabelling,
+} from './labels'
 
 export interface VectorizedField {
   slot: number
@@ -275,5 +286,108 @@ export class VectorOutbox {
         sentAt: sent_at,
         witnesses: first === last ? [first] : [first, last],
       }))
+  }
+}
+
+// =============================================================================
+// A vector and its labels, as Vectorize should have them or as it shows them.
+
+export interface Kept {
+  vector: Float32Array
+  /** undefined in a collection without fields to filter by */
+  labels: Labels | undefined
+}
+
+/**
+ * Vectors as Vectorize should have them, by sequence number. A zero vector has no direction, and a cosine index
+ * cannot hold it.
+ */
+export function readKept(sql: SqlStorage, slot: number, seqs: number[]): Map<number, Kept> {
+  const labels = readLabels(sql, seqs)
+  const rows = sql.exec<{ seq: number; vector: ArrayBuffer }>(
+    `SELECT seq, vector FROM vectors_${slot} WHERE seq IN (SELECT value FROM json_each(?))`,
+    JSON.stringify(seqs),
+  )
+  const kept = new Map<number, Kept>()
+  for (const row of rows) {
+    const vector = fromBlob(row.vector)
+    if (norm(vector) > 0) kept.set(row.seq, { vector, labels: labels.get(row.seq) })
+  }
+  return kept
+}
+
+/** Whether Vectorize shows what it should: the vector with its labels, or nothing. */
+export function agree(wanted: Kept | undefined, shown: Kept | undefined): boolean {
+  if (wanted === undefined || shown === undefined) return wanted === shown
+  if (wanted.labels !== undefined && !sameLabels(wanted.labels, shown.labels ?? {})) return false
+  return isSameDirection(wanted.vector, shown.vector)
+}
+
+// =============================================================================
+// Limits the time of calls that may never be answered.
+
+/** A call was not answered in time. Its outcome is unknown. */
+export class NoAnswer extends Error {
+  override readonly name = 'NoAnswer'
+}
+
+/** @throws NoAnswer when there is no answer in time */
+export async function within<T>(milliseconds: number, answer: Promise<T>): Promise<T> {
+  const answered = new AbortController()
+  const late = scheduler.wait(milliseconds, { signal: answered.signal }).then(() => {
+    throw new NoAnswer(`no answer within ${milliseconds} ms`)
+  })
+  try {
+    return await Promise.race([answer, late])
+  } finally {
+    late.catch(() => {})
+    answered.abort()
+  }
+}
+
+// =============================================================================
+// Keeps the labels of a collection's vectors in step with its schema and its documents.
+
+export class Labeller {
+  #sql: SqlStorage
+  #outbox: VectorOutbox
+  #onChange: () => void
+
+  /** @param onChange called when there is something to send */
+  constructor(sql: SqlStorage, outbox: VectorOutbox, onChange: () => void) {
+    this.#sql = sql
+    this.#outbox = outbox
+    this.#onChange = onChange
+  }
+
+  /** Whether the collection has fields to filter by. */
+  get labels(): boolean {
+    return Object.keys(readLabelling(this.#sql)).length > 0
+  }
+
+  /** Chooses the fields that become labels. Belongs in the transaction that changes the schema. */
+  describe(schema: StoredSchema): void {
+    if (!schema.fields.some(isVector)) return
+    const old = readLabelling(this.#sql)
+    const chosen = chooseLabels(schema, old)
+    if (PROPERTIES.some((property) => old[property] !== chosen[property])) writeLabelling(this.#sql, chosen)
+    // A property that was unused has the same value in every vector. Indexing the documents again changes it.
+    const hasMoved = PROPERTIES.some((name) => old[name] !== undefined && old[name] !== chosen[name])
+    const { labels } = this
+    for (const { slot, retired, labelled } of this.#outbox.fields()) {
+      if (retired || (labelled === labels && !(labels && hasMoved))) continue
+      this.#outbox.relabel(slot, labels)
+      this.#onChange()
+    }
+  }
+
+  /** Runs `write`, and queues the document's vectors if that changed their labels. */
+  rewrite(seq: number, write: () => void): void {
+    const fields = this.#outbox.fields().filter(({ retired, labelled }) => labelled && !retired)
+    const before = fields.length === 0 ? undefined : readLabels(this.#sql, [seq]).get(seq)
+    write()
+    if (before === undefined || sameLabels(before, readLabels(this.#sql, [seq]).get(seq) ?? {})) return
+    for (const { slot } of fields) this.#outbox.markLabels(slot, seq)
+    this.#onChange()
   }
 }

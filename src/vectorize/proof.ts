@@ -10,10 +10,9 @@
  * sent again too.
  */
 import { logFailure } from '../errors'
-import type { Kept } from './kept'
-import type { LabelFilter } from './label-filter'
+import type { LabelFilter } from './labels'
 import { type Labels, PROPERTIES } from './labels'
-import type { VectorizedField, VectorOutbox } from './outbox'
+import type { Kept, VectorizedField, VectorOutbox } from './outbox'
 
 const RETRY_MS = 3_600_000
 

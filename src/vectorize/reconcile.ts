@@ -11,10 +11,10 @@ import { ApiError } from '../errors'
 import { once } from '../lib/once'
 import { readMeta, writeMeta } from '../search/meta'
 import type { Background, Surroundings } from '../search/work'
-import { MAX_GET, type VectorizeBinding, vectorizeFor } from './binding'
-import { agree, type Kept } from './kept'
 import type { VectorizedField } from './outbox'
+import { agree, type Kept } from './outbox'
 import type { VectorMirror } from './vector-mirror'
+import { MAX_GET, type VectorizeBinding, vectorizeFor } from './vectorize-index'
 
 /** The outcome of a comparison: numbers of vectors. */
 export interface Reconciliation {

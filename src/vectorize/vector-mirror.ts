@@ -8,8 +8,8 @@
 
 import type { Alarm } from '../durable/alarm'
 import { logFailure } from '../errors'
-import { backoff } from '../lib/backoff'
-import type { Condition } from '../search/filter/conditions'
+import { backoff } from '../lib/waiting'
+import type { Condition } from '../search/filter/filter'
 import type { FieldSlot, StoredSchema } from '../search/schema/layout'
 import type { Field } from '../search/types'
 import {
@@ -19,7 +19,21 @@ import {
   type VectorIndexes,
 } from '../search/vectors/vector-index'
 import type { Background, Surroundings } from '../search/work'
+import { type LabelFilter, type Labels, labelFilter, readLabelling } from './labels'
 import {
+  type Awaited,
+  agree,
+  type Kept,
+  Labeller,
+  NoAnswer,
+  readKept,
+  type VectorizedField,
+  VectorOutbox,
+  within,
+} from './outbox'
+import { LabelProof } from './proof'
+import {
+  BYTES,
   MAX_DELETE,
   MAX_GET,
   MAX_TOP_K,
@@ -27,17 +41,10 @@ import {
   namespaceOf,
   seqOf,
   type VectorizeBinding,
+  VectorizeIndex,
   vectorId,
   vectorizeFor,
-} from './binding'
-import { agree, type Kept, readKept } from './kept'
-import { type LabelFilter, labelFilter } from './label-filter'
-import { Labeller } from './labeller'
-import { type Labels, readLabelling } from './labels'
-import { type Awaited, type VectorizedField, VectorOutbox } from './outbox'
-import { LabelProof } from './proof'
-import { BYTES, VectorizeIndex } from './vectorize-index'
-import { NoAnswer, within } from './within'
+} from './vectorize-index'
 
 /** Changes are collected for this long before they are sent. */
 const GATHER_MS = 500

@@ -6,7 +6,7 @@
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { forgetKeys } from '../../src/auth/authenticate'
-import { HELD_MS } from '../../src/db/row-cache'
+import { HELD_MS } from '../../src/db/registry'
 import { ask, makeKey, QUESTION, setStage } from './parley/stage'
 import { call } from './typesense/api'
 
@@ -124,7 +124,7 @@ it('a collection that was made again elsewhere is searched at once', async () =>
   // As another isolate leaves it: the old object is empty, and the name leads to another.
   await call('DELETE', '/collections/towers')
   await env.DB.prepare("UPDATE collections SET name = 'towers' WHERE name = 'higher'").run()
-  const { findForQuestion, forgetNames, readingNames } = await import('../../src/registry/names')
+  const { findForQuestion, forgetNames, readingNames } = await import('../../src/registry/collections')
   forgetNames()
   const { name, object_id: objectId, engine, created_at: createdAt, outline } = held as Record<string, string>
   readingNames()('towers', { name, objectId, engine, createdAt, outline } as never)

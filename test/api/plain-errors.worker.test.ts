@@ -1,7 +1,7 @@
 /** What providers and the egress check say reaches whoever runs the server, and no visitor of a page. */
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { systemClock } from '../../src/models/retry'
+import { systemClock } from '../../src/models/resilient'
 import { bindWorkersAi } from '../models/workers-ai/bind'
 import { InferenceUpstreamError } from '../models/workers-ai/errors'
 import { WorkersAi } from '../models/workers-ai/workers-ai'

@@ -5,7 +5,7 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { interrupted } from '../../src/turn/errors'
-import * as wording from '../../src/turn/wording'
+import * as wording from '../../src/turn/events'
 import { asked, type Sent, send, setRemoteStage, spoken } from './stage'
 
 beforeAll(setRemoteStage)

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { type Access, ADMIN } from '../../src/auth/access'
-import { identify, mayAsk, pinnedModel } from '../../src/auth/identity'
+import { type Access, ADMIN, identify, mayAsk, pinnedModel } from '../../src/auth/access'
 
 const key = (parts: Partial<Access>): Access => ({ ...ADMIN, owner: '1', keyId: 1, ...parts })
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { requireEvents, requireRate } from '../../src/auth/limits'
+import { requireEvents, requireRate } from '../../src/auth/authenticate'
 
 const limited = (success: boolean, more: Partial<Cloudflare.Env> = {}) => {
   const keys: string[] = []

@@ -4,7 +4,7 @@ import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
 import { getConversation, traceConversation } from '../../src/conversation/conversations'
-import { deleteConversation } from '../../src/conversation/erasure'
+import { deleteConversation } from '../../src/conversation/expiry'
 import { unwrap } from '../../src/errors'
 import { contentOf, textOf } from '../../src/lib/parts'
 import {

@@ -2,18 +2,17 @@ import { env } from 'cloudflare:workers'
 import { eq } from 'drizzle-orm'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { database } from '../../src/db/client'
-import { readModel } from '../../src/db/conversation-models'
-import { resealRegistry } from '../../src/db/resealing'
+import { readModel } from '../../src/db/registry'
 import { conversationModels } from '../../src/db/schema'
-import { open, seal } from '../../src/db/sealing'
+import { open, resealRegistry, seal } from '../../src/db/sealing'
 import { createCollection, putAlias } from '../../src/registry/collections'
-import { openSecrets } from '../../src/registry/model-secrets'
 import {
   createModel,
   deleteModel,
   findModel,
   getModel,
   listModels,
+  openSecrets,
   updateModel,
 } from '../../src/registry/models'
 import { historySchema } from '../history-schema'

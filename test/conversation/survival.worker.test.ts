@@ -2,7 +2,7 @@
 
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { Outbox } from '../../src/conversation/history-outbox'
+import { Outbox } from '../../src/conversation/outbox'
 import { TurnLog } from '../../src/conversation/turn-log'
 import * as turns from '../../src/db/turns'
 import { unwrap } from '../../src/errors'

@@ -1,11 +1,9 @@
 import fc from 'fast-check'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { Reader } from '../../src/conversation/reader'
 import { QueuedTurn } from '../../src/conversation/turn-queue'
-import { TurnStream } from '../../src/conversation/turn-stream'
+import { Reader, TurnStream } from '../../src/conversation/turn-stream'
 import { contentOf } from '../../src/lib/parts'
-import type { TurnEvent } from '../../src/turn/events'
-import type { Wording } from '../../src/turn/wording'
+import type { TurnEvent, Wording } from '../../src/turn/events'
 
 beforeEach(() => {
   vi.useFakeTimers()

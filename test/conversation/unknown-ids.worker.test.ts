@@ -5,7 +5,7 @@ import { beforeAll, expect, it } from 'vitest'
 import { ask, mayContinue } from '../../src/conversation/ask'
 import { mayBeConversation, sealedId } from '../../src/conversation/conversation-id'
 import { getConversation, traceConversation } from '../../src/conversation/conversations'
-import { deleteConversation } from '../../src/conversation/erasure'
+import { deleteConversation } from '../../src/conversation/expiry'
 import { call, send } from '../api/typesense/api'
 import { ADMIN, asking, collectionNamed, read, setStage, take } from './stage'
 

@@ -2,7 +2,7 @@
 import { env } from 'cloudflare:test'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { database } from '../../src/db/client'
-import type { ConversationFilter } from '../../src/db/conversation-filter'
+import type { ConversationFilter } from '../../src/db/conversations'
 import { listConversationRows } from '../../src/db/conversations'
 
 const db = database(env)

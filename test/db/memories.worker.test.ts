@@ -3,7 +3,7 @@ import { env } from 'cloudflare:test'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { database } from '../../src/db/client'
 import { listConversationRows } from '../../src/db/conversations'
-import { messagesBeforeTurns, pageOfConversations, pageOfTurns } from '../../src/db/memories'
+import { messagesBeforeTurns, pageOfConversations, pageOfTurns } from '../../src/db/messages'
 
 const db = database(env)
 const PAGE = { limit: 10, offset: 0, now: 0 }

@@ -4,7 +4,7 @@ import { env } from 'cloudflare:workers'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { requireOwnDatabase } from '../../src/db/owner'
 import worker from '../../src/index'
-import { checkRegistration, REGISTRATION_MS } from '../../src/search/collection/registration'
+import { checkRegistration, REGISTRATION_MS } from '../../src/search/collection/outline'
 
 /** The environment of a Worker with objects of its own, whose isolate has met no database yet. */
 const workerNamed = (name: string): Cloudflare.Env => ({

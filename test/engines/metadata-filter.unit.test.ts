@@ -1,6 +1,6 @@
 /** filter_by as AI Search's metadata filter. */
 import { expect, test } from 'vitest'
-import { metadataFilter } from '../../src/engines/ai-search/filter'
+import { metadataFilter } from '../../src/engines/ai-search/store'
 
 test.each([
   ['folder:=docs', { folder: { $eq: 'docs' } }],

@@ -1,7 +1,7 @@
 /** filter_by as OpenSearch's query, where an index has no field for whole values. */
 import { expect, test } from 'vitest'
-import { filterQuery } from '../../src/engines/opensearch/filter'
 import { readMapping } from '../../src/engines/opensearch/mapping'
+import { filterQuery } from '../../src/engines/opensearch/query'
 
 const index = readMapping('books', {
   books: {

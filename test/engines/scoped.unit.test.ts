@@ -1,7 +1,7 @@
 /** A key's filter beside the asked one, as a cluster reads them. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { requireNoJoin, scopedFilter } from '../../src/engines/scoped'
+import { requireNoJoin, scopedFilter } from '../../src/engines/cluster'
 import { ApiError } from '../../src/errors'
 import { parseFilter } from '../../src/search/filter/parse'
 

@@ -1,7 +1,7 @@
 /** A result of a cluster's /multi_search, passed on as text. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { resultText } from '../../src/engines/typesense/replies'
+import { resultText } from '../../src/engines/typesense/store'
 
 const ENDS = { search_cutoff: false, search_time_ms: 3 }
 const reply = (result: unknown): string => JSON.stringify({ results: [result] })

@@ -1,7 +1,7 @@
 /** The reader of providers' server-sent events: whatever the network does to the bytes, and whatever they are. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { readEvents } from '../../src/models/sse'
+import { readEvents } from '../../src/models/call'
 import { inPieces } from './pieces'
 
 const CASES = Number(process.env.FUZZ_CASES) || 500

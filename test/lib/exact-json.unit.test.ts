@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { exactNumber, integer, isInt64, parseExact } from '../../src/lib/exact-json'
+import { exactNumber, integer, isInt64, parseExact } from '../../src/lib/json'
 
 /** A JSON text, and what it says. */
 interface Written {

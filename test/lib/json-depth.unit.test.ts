@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { MAX_JSON_DEPTH, requireShallow } from '../../src/lib/json-depth'
+import { MAX_JSON_DEPTH, requireShallow } from '../../src/lib/json'
 
 const isShallow = (json: string): boolean => {
   try {

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { describeFault, faultOf } from '../../src/lib/json-fault'
+import { describeFault, faultOf } from '../../src/lib/json'
 
 const isJson = (text: string): boolean => {
   try {

@@ -2,8 +2,8 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import { counting, inBackground } from '../../src/lib/outgoing'
 import { ProviderCall, wording } from '../../src/models/call'
-import { aiBinding } from '../../src/models/gateway'
-import { vectorizeFor } from '../../src/vectorize/binding'
+import { aiBinding } from '../../src/models/egress'
+import { vectorizeFor } from '../../src/vectorize/vectorize-index'
 
 afterEach(() => vi.unstubAllGlobals())
 

@@ -11,9 +11,8 @@ import {
   textOf,
   toStored,
 } from '../../src/lib/parts'
-import { fitHistory } from '../../src/turn/fit'
 import { fitTranscript, historyOf, toChat } from '../../src/turn/look-back'
-import { byteLength } from '../../src/turn/prompt'
+import { byteLength, fitHistory } from '../../src/turn/prompt'
 import { contents, otherParts } from '../turn/logs'
 
 describe('content', () => {

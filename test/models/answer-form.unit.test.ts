@@ -1,6 +1,6 @@
 /** How each provider is told the form of an answer. */
 import { expect, it } from 'vitest'
-import type { AnswerForm } from '../../src/models/answer-form'
+import type { AnswerForm } from '../../src/models/language-model'
 import { ask } from './ask'
 import { rawServer, sendJson } from './raw-server'
 

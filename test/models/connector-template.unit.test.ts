@@ -1,8 +1,7 @@
 // biome-ignore-all lint/suspicious/noTemplateCurlyInString: placeholders of connectors look like this
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { type Connector, urlOf } from '../../src/models/connector'
-import { fillJson, fillText } from '../../src/models/connector/template'
+import { type Connector, fillJson, fillText, urlOf } from '../../src/models/connector'
 
 describe('a template', () => {
   const BODY =

@@ -2,8 +2,8 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it, test } from 'vitest'
 import { unstable_readConfig } from 'wrangler'
-import { azure } from '../../src/models/azure'
 import { type Egress, requireAllowed } from '../../src/models/egress'
+import { azure } from '../../src/models/openai-compatible'
 import { ask, config, localEnv } from './ask'
 
 const deployed = unstable_readConfig(

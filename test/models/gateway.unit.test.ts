@@ -1,7 +1,7 @@
 import { AwsV4Signer } from 'aws4fetch'
 import { describe, expect, it } from 'vitest'
+import { type Gateway, throughGateway } from '../../src/models/egress'
 import { createEmbeddingModel } from '../../src/models/embedders'
-import { type Gateway, throughGateway } from '../../src/models/gateway'
 import { ask, localEnv, textOf } from './ask'
 import { rawServer, sendJson, sendSplit, sse } from './raw-server'
 

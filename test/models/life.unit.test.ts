@@ -2,7 +2,7 @@
 import type { ServerResponse } from 'node:http'
 import { describe, expect, it, type TestContext } from 'vitest'
 import { WIRES } from '../../bench/wires.mjs'
-import { overallLimit } from '../../src/models/silence'
+import { overallLimit } from '../../src/models/resilient'
 import { ask, localEnv, textOf } from './ask'
 import { startRawServer } from './raw-server'
 

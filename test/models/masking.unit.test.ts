@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { maskSecret } from '../../src/lib/mask'
-import { Masking, masked } from '../../src/models/connector/masking'
+import { Masking, masked } from '../../src/models/connector'
 import type { Delta } from '../../src/models/language-model'
 
 /** The text after masking, given in these pieces. */

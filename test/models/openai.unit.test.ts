@@ -1,7 +1,7 @@
 import { LLMock } from '@copilotkit/aimock'
 import fc from 'fast-check'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { openai } from '../../src/models/openai'
+import { openai } from '../../src/models/openai-compatible'
 import { ask, config, localEnv, textOf } from './ask'
 import { type RawServer, sendJson, sendSplit, sse, startRawServer } from './raw-server'
 

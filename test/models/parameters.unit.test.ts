@@ -1,7 +1,13 @@
 import { describe, expect, it } from 'vitest'
-import { checkParameters } from '../../src/models/parameters'
 import { providerOf } from '../../src/models/providers'
-import { acceptedBy, chatSampling, geminiSampling, samplingOf, withSettings } from '../../src/models/sampling'
+import {
+  acceptedBy,
+  chatSampling,
+  checkParameters,
+  geminiSampling,
+  samplingOf,
+  withSettings,
+} from '../../src/models/sampling'
 import { ask, config, localEnv } from './ask'
 import { rawServer, sendJson } from './raw-server'
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { ProviderError, retryAfterOf } from '../../src/models/provider-error'
-import { isCurable, isRetriable } from '../../src/models/retry'
+import { isCurable, isRetriable } from '../../src/models/resilient'
 
 describe('Retry-After', () => {
   it.each<[Record<string, string>, number | undefined]>([

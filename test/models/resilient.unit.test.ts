@@ -3,16 +3,18 @@ import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../src/errors'
 import type { Delta, LanguageModel } from '../../src/models/language-model'
 import { type Fault, ProviderError } from '../../src/models/provider-error'
-import { type Candidate, type Resilience, resilient } from '../../src/models/resilient'
 import {
+  type Candidate,
   type Clock,
   MOST_ATTEMPTS,
   nextWait,
   RETRY_BUDGET,
+  type Resilience,
+  resilient,
   systemClock,
   waitBefore,
   withRetries,
-} from '../../src/models/retry'
+} from '../../src/models/resilient'
 import { request } from './ask'
 
 const fault = (name: Fault, retryAfterMs?: number) =>

@@ -1,6 +1,6 @@
 /** Bodies that are read in one piece, beside other connections of the isolate. */
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { readWholeBody } from '../../src/models/whole-body'
+import { readWholeBody } from '../../src/models/call'
 
 beforeEach(() => vi.useFakeTimers())
 afterEach(() => vi.useRealTimers())

@@ -8,12 +8,12 @@ import {
   createCollection,
   deleteAlias,
   dropCollection,
+  findCollection,
   getAlias,
   listAliases,
   listCollections,
   putAlias,
 } from '../../src/registry/collections'
-import { findCollection } from '../../src/registry/names'
 import { collectionObject } from '../../src/search/collection/handle'
 import { Collection } from '../../src/search/collection/object'
 import { exportAll, importAll, newObject } from '../search/object'

@@ -2,10 +2,9 @@
 import { env } from 'cloudflare:workers'
 import { expect, it } from 'vitest'
 import { database } from '../../src/db/client'
-import { insertCollection } from '../../src/db/collections'
-import { createCollection } from '../../src/registry/collections'
+import { insertCollection } from '../../src/db/registry'
+import { createCollection, findCollection } from '../../src/registry/collections'
 import { retrieverOf } from '../../src/registry/engines'
-import { findCollection } from '../../src/registry/names'
 
 it('is the own one where nothing else is said, and searches', async () => {
   await createCollection(env, { name: 'own', fields: [{ name: 'title', type: 'string' }] })

@@ -6,8 +6,7 @@ import { listApiKeys } from '../../src/db/api-keys'
 import { database } from '../../src/db/client'
 import { readStored, readStoredObject } from '../../src/lib/stored-json'
 import { readAssistant } from '../../src/registry/assistants'
-import { openSecrets, shownSecrets } from '../../src/registry/model-secrets'
-import { getModel } from '../../src/registry/models'
+import { getModel, openSecrets, shownSecrets } from '../../src/registry/models'
 
 const assistant = {
   model: 'm',

@@ -2,14 +2,13 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../src/errors'
-import { checked, coerced, INVALID, OVERFLOW } from '../../src/search/documents/coerce'
-import { coerceDocument } from '../../src/search/documents/document'
+import { checked, coerceDocument, coerced, INVALID, OVERFLOW } from '../../src/search/documents/document'
 import type { StoredSchema } from '../../src/search/schema/layout'
 import { type Kind, planOf } from '../../src/search/schema/plan'
 import { parseSchema } from '../../src/search/schema/schema'
 import { leaves, merge } from '../../src/search/schema/values'
 import type { DirtyValues } from '../../src/search/types'
-import { shortest } from '../../src/search/vectors/vector-math'
+import { shortest } from '../../src/search/vectors/packed-vectors'
 
 const planFor = (fields: Record<string, unknown>[], nested = false) => {
   const schema = parseSchema({ name: 'c', fields, enable_nested_fields: nested })

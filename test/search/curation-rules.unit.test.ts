@@ -1,11 +1,10 @@
 /** How the rules of curations are compared with searches. */
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { meetFilter, meetQuery } from '../../src/search/run/curation-rules'
+import { meetFilter, meetQuery } from '../../src/search/run/curate'
 import type { CurationRule } from '../../src/search/sets/curation'
-import { wordAnalyzer } from '../../src/search/text/analyzer'
+import { PLAIN, wordAnalyzer } from '../../src/search/text/analyzer'
 import { SynonymIndex } from '../../src/search/text/synonyms'
-import { PLAIN } from '../../src/search/text/words'
 
 /** A rule of literal pieces with placeholders between them, as a regular expression. */
 const expected = (pieces: string[], filter: string): string[] | undefined => {

@@ -2,8 +2,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { parameter } from '../../src/search/request/parameters'
-import { marginalRelevance } from '../../src/search/run/diversity'
-import { diversityOf } from '../../src/search/sets/diversity'
+import { marginalRelevance } from '../../src/search/run/page'
+import { diversityOf } from '../../src/search/sets/curation'
 
 /** Similarities of items, of which each pair has one. */
 const matrix = (size: number) =>

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../src/errors'
 import { ProviderError, type Upstream } from '../../src/models/provider-error'
-import { causeOf, pauseAfter } from '../../src/search/embedding/failure'
+import { causeOf, pauseAfter } from '../../src/search/embedding/queue'
 
 const failed = (upstream: Upstream): ProviderError => new ProviderError(400, 'no', upstream)
 

@@ -5,9 +5,13 @@ import { afterEach, beforeEach, expect, it, vi } from 'vitest'
 import { app } from '../../src/app'
 import { createKey } from '../../src/auth/keys'
 import { seal } from '../../src/db/sealing'
-import { cloneCollection, createCollection, dropCollection } from '../../src/registry/collections'
+import {
+  cloneCollection,
+  createCollection,
+  dropCollection,
+  findCollection,
+} from '../../src/registry/collections'
 import { createModel, findModel } from '../../src/registry/models'
-import { findCollection } from '../../src/registry/names'
 import { collectionObject } from '../../src/search/collection/handle'
 import { openFields, resealSchema, sealFields } from '../../src/search/schema/embedding-secrets'
 import type { StoredSchema } from '../../src/search/schema/layout'

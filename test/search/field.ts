@@ -1,4 +1,4 @@
-import { plainField } from '../../src/engines/field'
+import { plainField } from '../../src/engines/cluster'
 import type { Field } from '../../src/search/types'
 
 /** A field of a stored schema, with its defaults. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { Gathered } from '../../src/search/run/candidates'
 import { blend, fuseScores, type ScoredWords } from '../../src/search/run/fusion'
-import { Gathered } from '../../src/search/run/gathered'
 import { atOnce } from '../../src/search/steps'
 import type { Neighbour } from '../../src/search/vectors/vector-index'
 

@@ -1,8 +1,8 @@
 /** Many matches are ranked in steps, between which others have turns. */
 import { expect, it } from 'vitest'
 import { type Buckets, bucketColumn } from '../../src/search/request/sort'
+import { fuse, Gathered } from '../../src/search/run/candidates'
 import { fuseScores } from '../../src/search/run/fusion'
-import { fuse, Gathered } from '../../src/search/run/gathered'
 import { LongSearches, Pace } from '../../src/search/run/pace'
 import { atOnce, type Steps } from '../../src/search/steps'
 

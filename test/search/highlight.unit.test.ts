@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { HighlightOptions } from '../../src/search/request/request'
-import { countMatches, highlightDocument, highlightFacet } from '../../src/search/run/highlight'
+import { countMatches, highlightDocument, highlightFacet } from '../../src/search/run/hits'
 import type { StoredSchema } from '../../src/search/schema/layout'
 import { stemAnalyzer, wordAnalyzer } from '../../src/search/text/analyzer'
 import { Matchers } from '../../src/search/text/matcher'

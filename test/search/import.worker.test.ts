@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
 import { hashVector } from '../../src/models/hash-embedder'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
-import { shortest } from '../../src/search/vectors/vector-math'
+import { shortest } from '../../src/search/vectors/packed-vectors'
 import { CREATE, exportAll, idsWhere, importAll, newCollection, newObject } from './object'
 
 const FIELDS = [

@@ -14,10 +14,10 @@ import { parseRequest } from '../../src/search/request/request'
 import { LongSearches, Pace } from '../../src/search/run/pace'
 import { queryOf } from '../../src/search/run/query-words'
 import { DocumentScorer } from '../../src/search/run/ranking/documents'
-import { wholeFields } from '../../src/search/run/ranking/whole-fields'
+import { wholeFields } from '../../src/search/run/ranking/plain'
 import { executeSearch } from '../../src/search/run/search'
-import { BLOCK } from '../../src/search/schema/block'
-import { MatchMemory, packed, unpacked } from '../../src/search/schema/match-memory'
+import { BLOCK } from '../../src/search/schema/column'
+import { MatchMemory, packedOffsets, unpacked } from '../../src/search/schema/column-memory'
 import { readSchema } from '../../src/search/schema/stored'
 import type { SearchParameters } from '../../src/search/types'
 import { makeCollection, type TestCollection } from './make-collection'
@@ -231,7 +231,7 @@ it('keeps any documents of a block', () => {
   fc.assert(
     fc.property(fc.oneof(blocks, fc.constant(Array.from({ length: BLOCK }, (_, at) => at))), (offsets) => {
       const sorted = Uint16Array.from(offsets).sort()
-      expect(unpacked(packed(sorted, 0))).toEqual(sorted)
+      expect(unpacked(packedOffsets(sorted, 0))).toEqual(sorted)
     }),
   )
 })

@@ -1,7 +1,7 @@
 /** The cache of whole replies: for how long, how many, and what empties it. */
 import { beforeEach, expect, test, vi } from 'vitest'
 import { Memory } from '../../src/search/memory'
-import { KeptReplies } from '../../src/search/run/kept-replies'
+import { KeptReplies } from '../../src/search/run/context'
 
 let changes: number
 const sql = { exec: () => ({ one: () => ({ changes }) }) } as never as SqlStorage

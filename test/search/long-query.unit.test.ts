@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { stemAnalyzer } from '../../src/search/text/analyzer'
-import { asQuery, MAX_TERMS, mostTelling } from '../../src/search/text/long-query'
-import { parseQuery } from '../../src/search/text/query'
+import { asQuery, MAX_TERMS, mostTelling, parseQuery } from '../../src/search/text/query'
 
 const ANALYZER = stemAnalyzer({ token_separators: [], symbols_to_index: [] })
 const bytes = (text: string): number => new TextEncoder().encode(text).length

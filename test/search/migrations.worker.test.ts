@@ -3,7 +3,7 @@ import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, it } from 'vitest'
 import { collectionObject } from '../../src/search/collection/handle'
-import { migrate } from '../../src/search/collection/migrations'
+import { migrate } from '../../src/search/collection/open'
 import { writeMeta } from '../../src/search/meta'
 import { idsOf, makeCollection } from './make-collection'
 

@@ -1,8 +1,7 @@
 /** Blocks of values as they are stored: every one comes back as it was. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Words } from '../../src/search/schema/block'
-import { packed, unpacked } from '../../src/search/schema/packed-columns'
+import { packed, unpacked, Words } from '../../src/search/schema/column'
 
 const FORMS = { form: (text: string) => text, long: () => '' }
 

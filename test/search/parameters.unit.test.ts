@@ -1,12 +1,12 @@
 /** What Parley does with each of Typesense's parameters and options, and the tables of docs/typesense.md that tell it. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { describe, expect, test } from 'vitest'
-import { COMMON_PARAMETERS } from '../../src/api/http/parameters'
-import { REFUSED_OF_DOCUMENTS } from '../../src/api/typesense/write-options'
+import { COMMON_PARAMETERS } from '../../src/api/http/body'
+import { REFUSED_OF_DOCUMENTS } from '../../src/api/typesense/documents'
 import { nearest } from '../../src/lib/nearest'
 import type { Refused } from '../../src/search/refused'
 import { REFUSED_PARAMETERS, requireSupported } from '../../src/search/request/parameters'
-import { REFUSED_OF_COLLECTIONS, REFUSED_OF_EMBEDDINGS } from '../../src/search/schema/options'
+import { REFUSED_OF_COLLECTIONS, REFUSED_OF_EMBEDDINGS } from '../../src/search/schema/field'
 import { parseSchema } from '../../src/search/schema/schema'
 import {
   COLLECTION_OPTIONS,

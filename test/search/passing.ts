@@ -2,7 +2,7 @@
 import { Filter } from '../../src/search/filter/filter'
 import { readAll } from '../../src/search/fragment'
 import { seqsOf, setOf } from '../../src/search/run/match-set'
-import { BLOCK } from '../../src/search/schema/block'
+import { BLOCK } from '../../src/search/schema/column'
 import { ColumnMemory } from '../../src/search/schema/column-memory'
 import type { StoredSchema } from '../../src/search/schema/layout'
 import { atOnce } from '../../src/search/steps'

@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { stemmer } from 'stemmer'
 import { describe, expect, it } from 'vitest'
-import { type Analyzer, stemAnalyzer, wordAnalyzer } from '../../src/search/text/analyzer'
-import { completions } from '../../src/search/text/completions'
+import { type Analyzer, completions, stemAnalyzer, wordAnalyzer } from '../../src/search/text/analyzer'
 import { informativeWords, matchExpression, parseQuery, relax, type Term } from '../../src/search/text/query'
 
 const PLAIN = { token_separators: [], symbols_to_index: [] }

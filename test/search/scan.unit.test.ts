@@ -1,7 +1,7 @@
 /** How wide the ranges are that a long search reads one after the other. */
 import { expect, it } from 'vitest'
+import { ranges } from '../../src/search/run/candidates'
 import { LongSearches, Pace } from '../../src/search/run/pace'
-import { ranges } from '../../src/search/run/scan'
 
 const FIRST = 16_384
 const DOCUMENTS = 60_000

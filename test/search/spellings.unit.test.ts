@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { otherSpellings } from '../../src/search/text/spellings'
+import { otherSpellings } from '../../src/search/text/similar'
 
 describe('British and American spellings', () => {
   it.each([

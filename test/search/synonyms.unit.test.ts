@@ -1,7 +1,7 @@
 /** The rewriting of queries by synonyms. */
 import * as fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { wordAnalyzer } from '../../src/search/text/analyzer'
+import { PLAIN, wordAnalyzer } from '../../src/search/text/analyzer'
 import { matchExpression, parseQuery, relax } from '../../src/search/text/query'
 import {
   SynonymIndex,
@@ -11,7 +11,6 @@ import {
   withSynonyms,
 } from '../../src/search/text/synonyms'
 import type { Term } from '../../src/search/text/term'
-import { PLAIN } from '../../src/search/text/words'
 
 const PLAINLY = wordAnalyzer(PLAIN)
 

@@ -7,7 +7,7 @@ import { Alarm } from '../../src/durable/alarm'
 import { type Open, openCollection } from '../../src/search/collection/open'
 import { readSchema } from '../../src/search/schema/stored'
 import { WORDS } from '../../src/search/text/analyzer'
-import { vocabularyOf } from '../../src/search/text/typo'
+import { vocabularyOf } from '../../src/search/text/similar'
 import { idsOf, makeCollection, type TestCollection } from './make-collection'
 import { importAll } from './object'
 

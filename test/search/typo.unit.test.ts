@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { typosAllowed } from '../../src/search/text/typo'
+import { typosAllowed } from '../../src/search/text/similar'
 
 describe('typosAllowed', () => {
   const rules = { maxTypos: 2, minLengthOneTypo: 4, minLengthTwoTypos: 7, withDigits: true, numbers: true }

@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { wordAnalyzer } from '../../src/search/text/analyzer'
-import { comparedTokens, comparedWords, normalForm } from '../../src/search/text/compared'
+import { WrittenWords, wordAnalyzer } from '../../src/search/text/analyzer'
 import { WordMatcher } from '../../src/search/text/matcher'
 import { parseQuery } from '../../src/search/text/query'
-import { WrittenWords } from '../../src/search/text/written'
+import { comparedTokens, comparedWords, normalForm } from '../../src/search/text/terms'
 
 const PLAIN = { token_separators: [], symbols_to_index: [] }
 const wordsOf = (text: string, rules = {}): string[] =>

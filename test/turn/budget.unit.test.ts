@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ChatMessage } from '../../src/models/language-model'
-import { fitDocuments, fitHistory } from '../../src/turn/fit'
-import { arrayBytes, byteLength, serialise } from '../../src/turn/prompt'
+import { arrayBytes, byteLength, fitDocuments, fitHistory, serialise } from '../../src/turn/prompt'
 
 describe('serialise', () => {
   it('writes a line break after every bracket and element, and sorts keys', () => {

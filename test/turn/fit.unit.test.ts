@@ -2,8 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { Source } from '../../src/models/language-model'
 import { byRank } from '../../src/search/merge-lists'
-import { documentBudget, fitSources } from '../../src/turn/fit'
-import { serialise } from '../../src/turn/prompt'
+import { documentBudget, fitSources, serialise } from '../../src/turn/prompt'
 
 const source = (id: string, text: string, more = {}): Source => ({
   collection: 'docs',

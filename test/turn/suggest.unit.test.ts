@@ -2,7 +2,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest'
 import { ApiError } from '../../src/errors'
 import { contentOf } from '../../src/lib/parts'
 import type { Delta, GenerationRequest, LanguageModel } from '../../src/models/language-model'
-import { SUGGESTIONS_MS } from '../../src/turn/suggest'
+import { SUGGESTIONS_MS } from '../../src/turn/answer'
 import { config } from '../models/ask'
 import { asking, makeWorld, ofType, says, take } from './world'
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { questionsIn, SuggestionFilter } from '../../src/turn/suggest'
+import { questionsIn, SuggestionFilter } from '../../src/turn/answer'
 
 /** What becomes of a text that comes in these pieces. */
 function filtered(...pieces: string[]): { text: string; questions: string[] } {

@@ -3,9 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { restoreTurn, turnRow } from '../../src/conversation/stored'
 import type { StoredTurn } from '../../src/db/turns'
 import { contentOf, textOf } from '../../src/lib/parts'
-import { indexPassages, resolveCitations } from '../../src/turn/citations'
+import { indexPassages, resolveCitations, supportOf } from '../../src/turn/citations'
 import { emptyTurn, foldBody, traceOf } from '../../src/turn/fold'
-import { supportOf } from '../../src/turn/support'
 import { asking, makeWorld, ofType, says, take } from './world'
 
 const PAGES = [

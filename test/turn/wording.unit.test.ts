@@ -4,17 +4,21 @@ import { describe, expect, it } from 'vitest'
 import { LineEncoder, pieceWording } from '../../src/api/ai-chat/encoder'
 import { WORDS } from '../../src/api/ai-chat/words'
 import { CompletionEncoder, chunkWording } from '../../src/api/openai/encoder'
-import { DELTA_WORDING, ResponseEncoder } from '../../src/api/openai/response-encoder'
-import { AnswerEncoder, answerWording } from '../../src/api/opensearch/answer-encoder'
+import { DELTA_WORDING, ResponseEncoder } from '../../src/api/openai/responses'
+import { AnswerEncoder, answerWording } from '../../src/api/opensearch/rag'
 import { LOG_WORDING, LogEncoder } from '../../src/api/parley/encoder'
 import type { TurnEncoder } from '../../src/api/shared/stream'
 import { MessageEncoder } from '../../src/api/typesense/encoder'
 import { STREAM_WORDING } from '../../src/api/typesense/reply'
-import { TEXT_DELTA_WORDING, UiStreamEncoder } from '../../src/api/ui-stream/encoder'
-import { PLAIN_WORDING, TextEncoderOfTurn } from '../../src/api/ui-stream/text'
+import {
+  PLAIN_WORDING,
+  TEXT_DELTA_WORDING,
+  TextEncoderOfTurn,
+  UiStreamEncoder,
+} from '../../src/api/ui-stream/encoder'
 import { contentOf } from '../../src/lib/parts'
 import type { TurnEvent } from '../../src/turn/events'
-import { type Wording, writePiece } from '../../src/turn/wording'
+import { type Wording, writePiece } from '../../src/turn/events'
 
 const MODEL = { model: 'guide "x"', created: 17, fields: {} }
 

@@ -1,9 +1,9 @@
 /** Agent2Agent, revision 1.0, over JSON-RPC (https://a2a-protocol.org): an assistant as another agent's agent. */
+
+import { json } from '../http/deliver'
 import { rpcRefusal } from '../http/json-rpc'
-import { json } from '../http/response'
-import { type App, type OpenCall, type Route, register } from '../http/route'
-import { cardOf } from './card'
-import { serve } from './server'
+import { type App, type OpenCall, type Route, register } from '../http/router'
+import { cardOf, serve } from './server'
 
 const CARD = '/.well-known/agent-card.json'
 

@@ -6,6 +6,7 @@ import { once } from '../../lib/once'
 import { isTerminal } from '../../turn/events'
 import { parseJson, readText } from '../http/body'
 import { type ChatParties, findChat, openParties } from '../http/chat-names'
+import { json } from '../http/deliver'
 import {
   INVALID_PARAMS,
   METHOD_NOT_FOUND,
@@ -17,13 +18,10 @@ import {
   rpcError,
   rpcResult,
 } from '../http/json-rpc'
-import { json } from '../http/response'
-import type { OpenCall } from '../http/route'
-import { type AssistantQuestion, askAssistant } from '../shared/assistant'
-import { endedTurnOf, runningTurn, stopChat } from '../shared/chats'
+import type { OpenCall } from '../http/router'
+import { type AssistantQuestion, askAssistant, endedTurnOf, runningTurn, stopChat } from '../shared/assistant'
 import { requireOwn } from '../shared/foreign'
-import { chatReader } from '../shared/read'
-import { streamTurn, wholeTurn } from '../shared/stream'
+import { chatReader, streamTurn, wholeTurn } from '../shared/stream'
 import { endedTask, TaskEncoder, task } from './encoder'
 
 /** A2A's numbers for its own errors. */
@@ -208,4 +206,34 @@ async function cancelTask(parties: ChatParties, params: Record<string, unknown>)
   }
   await readTask(parties, params)
   throw new RpcError(TASK_NOT_CANCELABLE, 'This task has ended.')
+}
+
+// =============================================================================
+// The card by which other agents find an assistant. It needs a key, because it reveals which assistants exist.
+
+/** @throws ApiError 401, 404 */
+export async function cardOf(call: OpenCall) {
+  const { assistant } = await openParties(call)
+  const { name, questions } = assistant
+  const url = new URL(`/a2a/${encodeURIComponent(name)}`, call.request.url).href
+  return {
+    name,
+    description: `Answers questions from the documents of ${name}, and names its sources.`,
+    version: '0.1.0',
+    supportedInterfaces: [{ url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' }],
+    capabilities: { streaming: true, pushNotifications: false },
+    securitySchemes: { bearer: { httpAuthSecurityScheme: { scheme: 'Bearer' } } },
+    securityRequirements: [{ schemes: { bearer: { list: [] } } }],
+    defaultInputModes: ['text/plain'],
+    defaultOutputModes: ['text/plain'],
+    skills: [
+      {
+        id: 'ask',
+        name: 'Ask a question',
+        description: 'Answers a question in plain language; follow-ups go on in the same context.',
+        tags: ['search', 'question answering'],
+        examples: questions,
+      },
+    ],
+  }
 }

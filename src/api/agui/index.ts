@@ -1,9 +1,8 @@
 /** AG-UI, and the routes of CopilotKit's runtime on it (contract 3.6). */
 
-import { type App, type OpenCall, register } from '../http/route'
-import { askChat, openQuestion } from '../shared/chats'
-import { chatReader } from '../shared/read'
-import { streamTurn } from '../shared/stream'
+import { type App, type OpenCall, register } from '../http/router'
+import { askChat, openQuestion } from '../shared/assistant'
+import { chatReader, streamTurn } from '../shared/stream'
 import { connect, info, stop } from './copilotkit'
 import { AgUiEncoder } from './encoder'
 import { readQuestion, readRun } from './request'

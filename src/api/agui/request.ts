@@ -5,7 +5,7 @@ import { once } from '../../lib/once'
 import { contentOf } from '../../lib/parts'
 import type { TranscriptMessage } from '../../turn/look-back'
 import { shaped } from '../http/body'
-import { textIn } from '../shared/message-text'
+import { textIn } from '../shared/foreign'
 
 const LONGEST_ID = 512
 const Id = once(() => v.pipe(v.string(), v.nonEmpty(), v.maxLength(LONGEST_ID)))

@@ -5,16 +5,14 @@ import type { Prefetch } from '../../conversation/prefetch'
 import { once } from '../../lib/once'
 import { type Assistant, DEFAULT_ASSISTANT } from '../../registry/assistants'
 import { enter, namedUser } from '../http/admit-turn'
-import { deliver } from '../http/deliver'
+import { deliver, json } from '../http/deliver'
 import { admitAsker, openAssistant } from '../http/open-assistant'
+import { canRerank, searchesBy } from '../http/plan'
 import type { RequestRecord } from '../http/request-log'
-import { canRerank, searchesBy } from '../http/retrieval'
 import { type AssistantAnswering, askAssistant, type Changes } from '../shared/assistant'
 import { requireOwn } from '../shared/foreign'
 import { overrideRights, planOverrides } from '../shared/overrides'
-import { chatReader } from '../shared/read'
-import { streamTurn, wholeTurn } from '../shared/stream'
-import { readChatBody } from './body'
+import { chatReader, streamTurn, wholeTurn } from '../shared/stream'
 import {
   asRecord,
   dialectOf,
@@ -26,7 +24,7 @@ import {
 } from './dialect'
 import { encodeAnswer, HEARTBEAT, LineEncoder, pieceWording, type Writing } from './encoder'
 import { errorResponse, FieldError, faultOf } from './errors'
-import { readChat, sessionIn } from './request'
+import { readChat, readChatBody, sessionIn } from './request'
 import { WORDS } from './words'
 
 /** A request to the protocol's routes. */
@@ -171,4 +169,72 @@ function requireVersion({ request, path }: ChatCall): void {
   if (version === null || version === undefined || isVersion(version)) return
   const known = `There is no version \`${version.slice(0, 50)}\` of the protocol. The known ones are: ${VERSIONS.join(', ')}.`
   throw new FieldError(path.version === undefined ? 400 : 404, 'unknown_version', known)
+}
+
+// =============================================================================
+// The requests of the Azure Search demo's front end before its first question: which of its options to show, and
+// whether users must sign in. The types are those of its `api/models.ts` and `authConfig.ts`.
+
+/** GET /config. Options that the assistant does not allow are not shown. Never throws. */
+export const frontConfig = (call: ChatCall): Promise<Response> =>
+  answer(call, ({ overrides }) => ({
+    showSemanticRankerOption: overrides.includes('semantic_ranker') && canRerank(call.env),
+    showVectorOption: overrides.includes('retrieval_mode'),
+    showReasoningEffortOption: false,
+    defaultReasoningEffort: '',
+    reasoningEffortOptions: [],
+    defaultRetrievalReasoningEffort: '',
+    streamingEnabled: true,
+    // The browser stores this history. The demo's server-side history in Cosmos is not needed: Parley stores
+    // conversations anyway.
+    showChatHistoryBrowser: true,
+    showChatHistoryCosmos: false,
+    showQueryRewritingOption: false,
+    showMultimodalOptions: false,
+    showGPT4VOptions: false,
+    showUserUpload: false,
+    showLanguagePicker: false,
+    showSpeechInput: false,
+    showSpeechOutputBrowser: false,
+    showSpeechOutputAzure: false,
+    showAgenticRetrievalOption: false,
+    ragSearchTextEmbeddings: true,
+    ragSearchImageEmbeddings: false,
+    ragSendTextSources: true,
+    ragSendImageSources: false,
+    webSourceEnabled: false,
+    sharepointSourceEnabled: false,
+  }))
+
+/** GET /auth_setup. Nobody signs in: the key decides who may ask. Never throws. */
+export const authSetup = (call: ChatCall): Promise<Response> =>
+  answer(call, () => ({
+    useLogin: false,
+    requireAccessControl: false,
+    enableUnauthenticatedAccess: true,
+    msalConfig: {
+      auth: {
+        clientId: '',
+        authority: '',
+        redirectUri: '/',
+        postLogoutRedirectUri: '/',
+        navigateToLoginRequestUrl: false,
+      },
+      cache: { cacheLocation: 'sessionStorage', storeAuthStateInCookie: false },
+    },
+    loginRequest: { scopes: [] },
+    tokenRequest: { scopes: [] },
+  }))
+
+async function answer(
+  call: ChatCall,
+  say: (assistant: Awaited<ReturnType<typeof openAssistant>>) => unknown,
+): Promise<Response> {
+  const { path } = call
+  try {
+    const access = await admitAsker(call)
+    return json(say(await openAssistant(call, access, path.assistant ?? DEFAULT_ASSISTANT)))
+  } catch (error) {
+    return refuse(call, error)
+  }
 }

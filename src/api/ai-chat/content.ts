@@ -6,11 +6,11 @@
 import { ApiError } from '../../errors'
 import { regExp } from '../../lib/once'
 import { DEFAULT_ASSISTANT } from '../../registry/assistants'
-import { quoted } from '../../search/filter/print'
+import { quoted } from '../../search/filter/parse'
 import type { Document } from '../../search/types'
 import { labelOf, meaningOf } from '../../turn/passage'
 import { admitAsker, openAssistant } from '../http/open-assistant'
-import { lookUp, wholeText } from '../shared/documents'
+import { lookUp, wholeText } from '../shared/sources'
 import { type ChatCall, refuse } from './chat'
 
 /** Documents of one citation: the pages of a file. */

@@ -8,13 +8,13 @@
 import type { Failure } from '../../errors'
 import { textOf } from '../../lib/parts'
 import type { TurnEvent } from '../../turn/events'
+import { type Wording, writeDelta } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
-import { type Wording, writeDelta } from '../../turn/wording'
 import { HEARTBEAT_MS, type TurnEncoder } from '../shared/stream'
-import { answerThought, dataPointsOf, type Shown, thoughtsOf } from './context'
 import type { ErrorForm } from './dialect'
 import { errorBody, turnFault } from './errors'
 import type { Context, Words } from './words'
+import { answerThought, dataPointsOf, type Shown, thoughtsOf } from './words'
 
 /** Characters of the answer in a line. Each takes six bytes of JSON at most. */
 const LONGEST_PIECE = 8_000

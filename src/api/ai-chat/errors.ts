@@ -1,7 +1,7 @@
 /** Errors of the AI Chat Protocol (contract chat-protocols 1.7). */
 import { ApiError, type Failure, inFull } from '../../errors'
-import { type ErrorTable, type FailedRequest, failureOf, rowOf } from '../http/response'
-import { ImpossibleChange } from '../http/retrieval'
+import { type ErrorTable, type FailedRequest, failureOf, rowOf } from '../http/deliver'
+import { ImpossibleChange } from '../http/plan'
 import { OverrideError } from '../shared/overrides'
 import type { ErrorForm } from './dialect'
 

@@ -8,10 +8,9 @@ import { ApiError } from '../../errors'
 import { leave } from '../http/admit-turn'
 import { discardBody } from '../http/body'
 import { newRecord } from '../http/request-log'
-import { type App, addRoute, register } from '../http/route'
-import { type ChatCall, chat, refuse } from './chat'
+import { type App, addRoute, register } from '../http/router'
+import { authSetup, type ChatCall, chat, frontConfig, refuse } from './chat'
 import { content } from './content'
-import { authSetup, frontConfig } from './front'
 
 const PREFIXES = ['', '/a/:assistant', '/v/:version', '/a/:assistant/v/:version']
 

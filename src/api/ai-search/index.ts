@@ -5,21 +5,20 @@
 import * as v from 'valibot'
 import { type Access, ASK_ACTIONS } from '../../auth/access'
 import { admit } from '../../auth/admit'
-import { ApiError } from '../../errors'
+import { ApiError, type Failure } from '../../errors'
 import { once } from '../../lib/once'
 import { contentOf, textOf } from '../../lib/parts'
 import { isObject } from '../../search/schema/values'
+import type { TurnEvent } from '../../turn/events'
+import { emptyTurn, fold } from '../../turn/fold'
 import { readJson, shaped } from '../http/body'
 import { openParties } from '../http/chat-names'
-import { deliver } from '../http/deliver'
-import { json } from '../http/response'
-import { type App, type OpenCall, register } from '../http/route'
-import { askChat, openQuestion } from '../shared/chats'
-import { searchDocuments } from '../shared/documents'
-import { textIn } from '../shared/message-text'
-import { chatReader } from '../shared/read'
-import { streamTurn, wholeTurn } from '../shared/stream'
-import { SnippetEncoder } from './encoder'
+import { deliver, json } from '../http/deliver'
+import { type App, type OpenCall, register } from '../http/router'
+import { askChat, openQuestion } from '../shared/assistant'
+import { textIn } from '../shared/foreign'
+import { type SourceFields, searchDocuments, sourcesOf } from '../shared/sources'
+import { chatReader, streamTurn, type TurnEncoder, wholeTurn } from '../shared/stream'
 
 const MOST_RESULTS = 50
 const USUAL_RESULTS = 10
@@ -119,3 +118,50 @@ export const mountAiSearch = (app: App): void =>
     { method: 'POST', path: `${BASE}/chat/completions`, open: true, begins: () => true, handle: chat },
     { method: 'POST', path: `${BASE}/search`, open: true, handle: search },
   ])
+
+// =============================================================================
+// Writes a turn in the snippet's format: chat completion chunks, with the sources in an event of their own.
+
+const DONE = 'data: [DONE]\n\n'
+
+export class SnippetEncoder implements TurnEncoder {
+  readonly #fields: SourceFields
+  readonly #turn = emptyTurn()
+
+  constructor(fields: SourceFields) {
+    this.#fields = fields
+  }
+
+  encode(event: TurnEvent): string {
+    const known = this.#turn.passages.length
+    fold(this.#turn, event)
+    switch (event.type) {
+      case 'retrieval': {
+        const found = sourcesOf(this.#turn.passages.slice(known), this.#fields)
+        const chunks = found.map(({ id, title, url = '', text }) => ({
+          id,
+          text,
+          item: { key: url, metadata: { title } },
+        }))
+        return `event: chunks\ndata: ${JSON.stringify(chunks)}\n\n`
+      }
+      case 'delta':
+        return chunk(event.text)
+      case 'done':
+        return DONE
+      default:
+        return ''
+    }
+  }
+
+  /**
+   * The snippet treats any end of a stream as a success, and shows no errors from it. So the message goes into the
+   * text.
+   */
+  fail({ message }: Failure): string {
+    return chunk(`\n\n**${message}**`) + DONE
+  }
+}
+
+const chunk = (text: string): string =>
+  `data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":${JSON.stringify(text)}}}]}\n\n`

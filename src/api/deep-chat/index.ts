@@ -1,16 +1,19 @@
 /** deep-chat in its own format (contract 3.4). */
 
-import { inFull } from '../../errors'
-import { textOf } from '../../lib/parts'
+import * as v from 'valibot'
+import { ApiError, type Failure, inFull } from '../../errors'
+import { once } from '../../lib/once'
+import { contentOf, textOf } from '../../lib/parts'
+import type { TurnEvent } from '../../turn/events'
+import { emptyTurn, fold, type Turn } from '../../turn/fold'
+import type { TranscriptMessage } from '../../turn/look-back'
+import { shaped } from '../http/body'
 import { openParties } from '../http/chat-names'
-import { deliver } from '../http/deliver'
-import { type FailedRequest, failureOf, json } from '../http/response'
-import { type App, type OpenCall, type Route, register } from '../http/route'
-import { askChat, openQuestion, turnsOf } from '../shared/chats'
-import { chatReader } from '../shared/read'
-import { streamTurn, wholeTurn } from '../shared/stream'
-import { DeepChatEncoder, messageOf } from './encoder'
-import { readDeepChat } from './request'
+import { deliver, type FailedRequest, failureOf, json } from '../http/deliver'
+import { type App, type OpenCall, type Route, register } from '../http/router'
+import { askChat, openQuestion, turnsOf } from '../shared/assistant'
+import { CitationLinks, linkedAnswer, type SourceFields, sourcesOf } from '../shared/sources'
+import { chatReader, streamTurn, type TurnEncoder, wholeTurn } from '../shared/stream'
 
 async function ask(call: OpenCall): Promise<Response> {
   const { request } = call
@@ -73,3 +76,93 @@ export const mountDeepChat = (app: App): void =>
     route('POST', '/deep-chat/:assistant', ask),
     route('GET', '/deep-chat/:assistant/:chat', history),
   ])
+
+// =============================================================================
+// Reads what deep-chat sends: `{messages: [{role, text}], conversation_id}`. Pure.
+
+const Body = once(() =>
+  v.looseObject({
+    messages: v.array(
+      v.looseObject({ role: v.string(), text: v.optional(v.string()), files: v.optional(v.unknown()) }),
+    ),
+    conversation_id: v.nullish(v.pipe(v.string(), v.maxLength(512))),
+  }),
+)
+
+interface DeepChatRequest {
+  /** the page's name for the chat, from `additionalBodyProps` */
+  chat?: string
+  question: string
+  transcript: TranscriptMessage[]
+}
+
+/** @throws ApiError 400 that names the place of the first fault */
+function readDeepChat(body: unknown): DeepChatRequest {
+  const { messages, conversation_id: chat } = shaped(Body(), body)
+  const asked = messages.at(-1)
+  if (asked?.role !== 'user' || !asked.text?.trim()) {
+    throw new ApiError(400, 'The last of `messages` must be the message of a `user`, with a `text`.')
+  }
+  if (asked.files !== undefined) {
+    throw new ApiError(400, 'Files cannot be read here: send their text.')
+  }
+  return {
+    ...(chat && { chat }),
+    question: asked.text,
+    transcript: messages
+      .slice(0, -1)
+      .flatMap(({ role, text = '' }) =>
+        role === 'user' || role === 'ai'
+          ? [{ role: role === 'ai' ? 'assistant' : role, content: contentOf(text) } as const]
+          : [],
+      ),
+  }
+}
+
+// =============================================================================
+// Writes a turn in deep-chat's format: pieces of text, with citations as Markdown links.
+
+const frame = (content: unknown): string => `data: ${JSON.stringify(content)}\n\n`
+
+export class DeepChatEncoder implements TurnEncoder {
+  readonly #fields: SourceFields
+  readonly #turn: Turn = emptyTurn()
+  readonly #links = new CitationLinks()
+
+  constructor(fields: SourceFields) {
+    this.#fields = fields
+  }
+
+  encode(event: TurnEvent): string {
+    fold(this.#turn, event)
+    switch (event.type) {
+      case 'retrieval':
+        this.#links.cite(sourcesOf(this.#turn.passages, this.#fields))
+        return ''
+      case 'delta':
+        return written(this.#links.add(event.text))
+      // deep-chat ignores frames without text; a page's `responseInterceptor` can read them.
+      case 'done':
+        return written(this.#links.end()) + frame(extrasOf(this.#turn, this.#fields))
+      default:
+        return ''
+    }
+  }
+
+  fail({ message }: Failure): string {
+    return written(this.#links.end()) + frame({ error: message })
+  }
+}
+
+const written = (text: string): string => (text === '' ? '' : `data: {"text":${JSON.stringify(text)}}\n\n`)
+
+const extrasOf = ({ conversationId, passages, suggestions }: Turn, fields: SourceFields) => ({
+  conversation_id: conversationId,
+  sources: sourcesOf(passages, fields).map(({ id, title, url }) => ({ id, title, ...(url && { url }) })),
+  ...(suggestions && { followups: suggestions }),
+})
+
+/** The whole answer. @param turn one that is done */
+export function messageOf(turn: Turn, fields: SourceFields) {
+  return { text: linkedAnswer(turn, fields), ...extrasOf(turn, fields) }
+}

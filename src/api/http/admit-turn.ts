@@ -1,8 +1,8 @@
 /** What every protocol does before a turn begins: the queue, who asks, is there budget left, is it a retry. */
 import type { Access } from '../../auth/access'
+import { identify, presentedVisitor, visitorDigest } from '../../auth/access'
+import { requireBudget, requireRate } from '../../auth/authenticate'
 import { sha256 } from '../../auth/digest'
-import { identify, presentedVisitor, visitorDigest } from '../../auth/identity'
-import { requireBudget, requireRate } from '../../auth/limits'
 import { isUnguessable } from '../../conversation/conversation-id'
 import { isToldApart, userProof, visitorProof } from '../../conversation/ownership'
 import { ApiError, coded } from '../../errors'

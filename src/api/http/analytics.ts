@@ -1,9 +1,9 @@
 /** Builds the records that analytics rules count, and captures searches. */
 import { waitUntil } from 'cloudflare:workers'
-import type { AnalyticsRecord, Typed } from '../../analytics/records'
+import type { AnalyticsRecord, Typed } from '../../analytics/ledger'
 import type { Access } from '../../auth/access'
+import { identify } from '../../auth/access'
 import { sha256 } from '../../auth/digest'
-import { identify } from '../../auth/identity'
 import { ApiError, reasonOf } from '../../errors'
 import { mapFew } from '../../lib/few'
 import { type AnalyticsRule, allRules, forgetLogged, readRules, tell } from '../../registry/analytics'

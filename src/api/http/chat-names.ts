@@ -12,8 +12,8 @@ import {
   mayBeMadeUp,
   namedConversationId,
 } from '../../conversation/conversation-id'
+import { begunOf, openRow } from '../../conversation/conversations'
 import { storedMessages } from '../../conversation/messages'
-import { begunOf, openRow } from '../../conversation/open-row'
 import { isToldApart } from '../../conversation/ownership'
 import { ApiError } from '../../errors'
 import { type Assistant, DEFAULT_ASSISTANT } from '../../registry/assistants'
@@ -21,7 +21,7 @@ import { transcriptOf } from '../../turn/look-back'
 import type { Asker } from '../../turn/request'
 import { askerOf, mayLookAhead, namedUser } from './admit-turn'
 import { admitAsker, findHistory, findOpenModel, openAssistant } from './open-assistant'
-import type { OpenCall } from './route'
+import type { OpenCall } from './router'
 
 /** Who chats, and with which assistant. */
 export interface ChatParties extends Pick<OpenCall, 'env' | 'request' | 'record' | 'prefetch'> {

@@ -1,5 +1,5 @@
 /** Pages for people who open an address of the API in a browser. They are static assets (ui/). */
-import { presentedKey } from './presented-key'
+import { presentedKey } from './cors'
 
 /** A page as an answer of this Worker, which adds headers of its own. @param path without its ending */
 export async function servePage(

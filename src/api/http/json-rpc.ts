@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { ApiError, inFull } from '../../errors'
 import { once } from '../../lib/once'
 import { codeOf } from '../../turn/errors'
-import { type FailedRequest, failureOf } from './response'
+import { type FailedRequest, failureOf } from './deliver'
 
 export const PARSE_ERROR = -32700
 export const INVALID_REQUEST = -32600

@@ -1,18 +1,17 @@
 /** Finds the assistants and conversation models that a key may ask. */
 
-import { type Access, ASK_ACTIONS, mayAskAssistant } from '../../auth/access'
+import { type Access, ASK_ACTIONS, mayAsk, mayAskAssistant } from '../../auth/access'
 import { admit, requireOrigin } from '../../auth/admit'
-import { mayAsk } from '../../auth/identity'
 import { ApiError } from '../../errors'
 import { matchesOrigin } from '../../lib/origins'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { type Assistant, assistantNotFound, findAssistant, searchesOf } from '../../registry/assistants'
+import { findForQuestion } from '../../registry/collections'
 import { findModel } from '../../registry/models'
-import { findForQuestion } from '../../registry/names'
 import type { FindResource } from '../../registry/resources'
-import { presentedKey } from './presented-key'
+import { presentedKey } from './cors'
 import type { RequestRecord } from './request-log'
-import type { OpenCall } from './route'
+import type { OpenCall } from './router'
 
 /** Admits a request whose key may ask any assistant. `openAssistant` checks which. @throws ApiError 401, 429 */
 export function admitAsker({

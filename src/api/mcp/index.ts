@@ -1,9 +1,10 @@
 /** The Model Context Protocol over streamable HTTP (https://modelcontextprotocol.io/specification). */
+
+import { json } from '../http/deliver'
 import { rpcRefusal } from '../http/json-rpc'
-import { json } from '../http/response'
-import { type App, type OpenCall, type Route, register } from '../http/route'
-import { protectedResource, resourceAddress } from './metadata'
+import { type App, type OpenCall, type Route, register } from '../http/router'
 import { serve } from './server'
+import { protectedResource, resourceAddress } from './tools'
 
 const METADATA = '/.well-known/oauth-protected-resource'
 

@@ -4,11 +4,12 @@
  * The official SDK needs 50 KB of gzip without its validator, 91 KB with it. This is a seventh of the Worker's whole
  * budget, so these few methods follow the specification directly, and tests check them with the SDK's own client.
  */
-import { requireFewSearches, requireRate } from '../../auth/limits'
+import { requireFewSearches, requireRate } from '../../auth/authenticate'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { parseJson, readText } from '../http/body'
 import { openParties } from '../http/chat-names'
+import { json } from '../http/deliver'
 import {
   INVALID_REQUEST,
   METHOD_NOT_FOUND,
@@ -19,11 +20,17 @@ import {
   rpcError,
   rpcResult,
 } from '../http/json-rpc'
-import { json } from '../http/response'
-import type { OpenCall } from '../http/route'
-import { listResources, readResource, TEMPLATES } from './resources'
-import type { Session } from './session'
-import { callTool, conversationIn, listTools, streamTool } from './tools'
+import type { OpenCall } from '../http/router'
+import type { Session } from './tools'
+import {
+  callTool,
+  conversationIn,
+  listResources,
+  listTools,
+  readResource,
+  streamTool,
+  TEMPLATES,
+} from './tools'
 
 /** Revisions of the specification that this server speaks, the newest first. */
 export const VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26']

@@ -1,21 +1,436 @@
-/** The tools of the MCP server, with their inputs and results. */
+/** The tools of the MCP server: their schemas, what they answer, and the resources that they lead to. */
 import * as v from 'valibot'
 import { requireAccess } from '../../auth/admit'
+import { chatOf } from '../../conversation/ask'
 import { listConversations } from '../../conversation/conversations'
+import { ApiError, type Failure, inFull } from '../../errors'
 import { once } from '../../lib/once'
+import { textOf } from '../../lib/parts'
 import { parseObject } from '../../models/call'
+import { titleOf } from '../../models/extractive/sentences'
+import { quoted } from '../../search/filter/parse'
+import type { TurnEvent } from '../../turn/events'
+import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { passagesOf } from '../../turn/passage'
 import { LONGEST_QUESTION } from '../../turn/question-length'
 import { askerOf } from '../http/admit-turn'
 import { shaped } from '../http/body'
-import { INVALID_PARAMS, RpcError, type RpcRequest, readMessage } from '../http/json-rpc'
-import { maySearch, searchDocuments } from '../shared/documents'
-import { sourcesOf } from '../shared/sources'
-import { askStreaming, askWhole } from './ask'
-import { fetchDocument } from './resources'
-import { failedResult, type ToolResult } from './result'
-import { definitions } from './schemas'
-import type { Session } from './session'
+import type { ChatParties } from '../http/chat-names'
+import { type FailedRequest, failureOf } from '../http/deliver'
+import {
+  INVALID_PARAMS,
+  RpcError,
+  type RpcId,
+  type RpcRequest,
+  readMessage,
+  rpcFrame,
+  rpcResult,
+} from '../http/json-rpc'
+import type { OpenCall } from '../http/router'
+import { askAssistant } from '../shared/assistant'
+import {
+  type FoundDocument,
+  lookUp,
+  maySearch,
+  requireSearch,
+  type SourceFields,
+  searchDocuments,
+  sourceId,
+  sourcesOf,
+  wholeText,
+} from '../shared/sources'
+import { chatReader, streamTurn, type TurnEncoder, wholeTurn } from '../shared/stream'
+
+/** One HTTP request, and who sends it to which assistant. */
+export interface Session extends ChatParties {
+  call: OpenCall
+  /** the body as it was sent */
+  bodyText: string
+}
+
+// =============================================================================
+// Documents as resources: `parley://documents/COLLECTION/ID`.
+
+const PAGE = 50
+const PREFIX = 'parley://documents/'
+/** The number that the specification gives a resource that does not exist. */
+const RESOURCE_NOT_FOUND = -32002
+
+export const TEMPLATES = once(() => [
+  {
+    uriTemplate: `${PREFIX}{collection}/{id}`,
+    name: 'document',
+    title: 'Document',
+    description: 'A document of one of the collections that the assistant searches, as text.',
+    mimeType: 'text/plain',
+  },
+])
+
+const addressOf = (collection: string, id: string): string =>
+  `${PREFIX}${encodeURIComponent(collection)}/${encodeURIComponent(id)}`
+
+/**
+ * A page of the assistant's documents. The cursor is the number of the next page.
+ * @throws ApiError 401 for a key that may ask the assistant, but not search
+ */
+export async function listResources(
+  { env, access, assistant, call: { record } }: Session,
+  { cursor }: Record<string, unknown>,
+) {
+  requireSearch({ access, assistant, record })
+  const page = Number(cursor || 1)
+  if (!Number.isInteger(page) || page < 1) {
+    throw new RpcError(INVALID_PARAMS, '`cursor` must be the `nextCursor` of the page before.')
+  }
+  const { per_page, limit, page: fixed, offset = fixed } = access.embedded
+  const perPage = Math.min(PAGE, Number(per_page ?? limit ?? PAGE) || PAGE)
+  const found = await lookUp(env, access, assistant, { perPage, page })
+  // Every collection has a page of its own.
+  const counts = Map.groupBy(found, ({ collection }) => collection)
+  const more = offset === undefined && [...counts.values()].some(({ length }) => length >= perPage)
+  return {
+    resources: found.map(({ collection, document }) => ({
+      uri: addressOf(collection, document.id),
+      name: sourceId(collection, document.id),
+      title: titleOf(document) || document.id,
+      mimeType: 'text/plain',
+    })),
+    ...(more && { nextCursor: String(page + 1) }),
+  }
+}
+
+/** @throws RpcError */
+export async function readResource(session: Session, { uri }: Record<string, unknown>) {
+  if (typeof uri !== 'string') throw new RpcError(INVALID_PARAMS, '`uri` must be a string.')
+  const place = placeOf(uri)
+  const found = place && (await findDocument(session, place))
+  if (!found) throw new RpcError(RESOURCE_NOT_FOUND, `There is no resource \`${uri}\` here.`)
+  return { contents: [{ uri, mimeType: 'text/plain', text: textOfDocument(session, found) }] }
+}
+
+interface Place {
+  collection: string
+  id: string
+}
+
+function placeOf(uri: string): Place | undefined {
+  if (!uri.startsWith(PREFIX)) return undefined
+  const [collection, id, ...rest] = uri.slice(PREFIX.length).split('/').map(decoded)
+  return collection && id && rest.length === 0 ? { collection, id } : undefined
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return ''
+  }
+}
+
+/** @param name `COLLECTION/ID`, as `search` gives it. Names of collections have no slash */
+async function fetchDocument(session: Session, name: string) {
+  const slash = name.indexOf('/')
+  const place = { collection: name.slice(0, Math.max(0, slash)), id: name.slice(slash + 1) }
+  const found = slash > 0 ? await findDocument(session, place) : undefined
+  if (!found)
+    throw new ApiError(404, `There is no document \`${name}\`. Pass an \`id\` that \`search\` gave.`)
+  return { ...found, text: textOfDocument(session, found) }
+}
+
+async function findDocument(
+  { env, access, assistant }: Session,
+  { collection, id }: Place,
+): Promise<FoundDocument | undefined> {
+  const found = await lookUp(env, access, assistant, { filterBy: `id:=${quoted(id)}`, perPage: 1 })
+  return found.find((each) => each.collection === collection && each.document.id === id)
+}
+
+const textOfDocument = ({ assistant }: Session, { document }: FoundDocument): string =>
+  wholeText(document, ['id', assistant.url_field])
+
+// =============================================================================
+// The descriptions of the tools for clients.
+
+const string = (description: string) => ({ type: 'string', description })
+const array = (items: unknown) => ({ type: 'array', items })
+const object = (properties: Record<string, unknown>, required: string[]) => ({
+  type: 'object',
+  properties,
+  required,
+})
+
+/** An input has no further properties. Outputs may get more. */
+const input = (properties: Record<string, unknown>, required: string[]) => ({
+  ...object(properties, required),
+  additionalProperties: false,
+})
+
+const READS = { readOnlyHint: true, openWorldHint: false }
+
+const definitions = once(() => {
+  const id = string('`COLLECTION/ID`; pass it to `fetch`.')
+  const limit = (most: number) => ({ type: 'integer', minimum: 1, maximum: most })
+  return [
+    {
+      name: 'search',
+      title: 'Search documents',
+      description: 'Finds documents by words and by meaning, the best first.',
+      inputSchema: input({ query: string('Words or a question.'), limit: limit(50) }, ['query']),
+      outputSchema: object(
+        {
+          results: array(
+            object(
+              {
+                id,
+                title: string('Title.'),
+                url: string('Address.'),
+                text: string('Text, cut if it is long.'),
+              },
+              ['id', 'title', 'text'],
+            ),
+          ),
+        },
+        ['results'],
+      ),
+      annotations: READS,
+    },
+    {
+      name: 'fetch',
+      title: 'Read a document',
+      description: 'Returns the whole text of a document that `search` or `ask` named.',
+      inputSchema: input({ id }, ['id']),
+      outputSchema: object(
+        {
+          id,
+          title: string('Title.'),
+          text: string('The whole text.'),
+          url: string('Address.'),
+          metadata: object({ collection: string('Collection.') }, ['collection']),
+        },
+        ['id', 'title', 'text', 'metadata'],
+      ),
+      annotations: READS,
+    },
+    {
+      name: 'ask',
+      title: 'Ask a question',
+      description:
+        'Answers a question from the documents and names its sources. Pass `conversation_id` of an earlier answer to ask a follow-up.',
+      inputSchema: input(
+        {
+          question: string('A question in plain language.'),
+          conversation_id: string('`conversation_id` of the answer to go on from.'),
+        },
+        ['question'],
+      ),
+      outputSchema: object(
+        {
+          conversation_id: string('Names the conversation.'),
+          turn: { type: 'integer' },
+          answer: string('The answer.'),
+          sources: array(
+            object({ id, title: string('Title.'), url: string('Address.'), cited: { type: 'boolean' } }, [
+              'id',
+              'title',
+              'cited',
+            ]),
+          ),
+          followups: array({ type: 'string' }),
+        },
+        ['conversation_id', 'turn', 'answer', 'sources'],
+      ),
+      // Each question is stored as a turn of its conversation.
+      annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
+    },
+    {
+      name: 'list_conversations',
+      title: 'List conversations',
+      description: 'Lists earlier conversations of whoever holds the key, the last used first.',
+      inputSchema: input(
+        {
+          q: string('Words of a question or its answer.'),
+          limit: limit(100),
+          cursor: string('`next_cursor` of the page before.'),
+        },
+        [],
+      ),
+      outputSchema: object(
+        {
+          conversations: array(
+            object(
+              {
+                id: string('Pass it to `ask` as `conversation_id`.'),
+                title: string('The first question.'),
+                turn_count: { type: 'integer' },
+                created_at: { type: 'integer' },
+                updated_at: { type: 'integer' },
+              },
+              ['id', 'title', 'turn_count', 'created_at', 'updated_at'],
+            ),
+          ),
+          next_cursor: string('Of the next page.'),
+        },
+        ['conversations'],
+      ),
+      annotations: READS,
+    },
+  ]
+})
+
+// =============================================================================
+// OAuth's metadata of a protected resource (RFC 9728). It names no authorization server, since Parley's keys are made by its
+// operator. A client then asks for a token instead of starting a login.
+
+/** Address of the server that a request is for, or that its metadata describes. */
+export function resourceAddress({ request, path }: Pick<OpenCall, 'request' | 'path'>): string {
+  const { assistant } = path
+  return new URL(assistant === undefined ? '/mcp' : `/mcp/${encodeURIComponent(assistant)}`, request.url).href
+}
+
+export const protectedResource = (call: OpenCall) => ({
+  resource: resourceAddress(call),
+  resource_name: 'Parley',
+  bearer_methods_supported: ['header'],
+})
+
+// =============================================================================
+// Results of tools.
+
+interface ToolResult {
+  content: { type: 'text'; text: string }[]
+  structuredContent?: Record<string, unknown>
+  isError?: true
+}
+
+/** Words that a model reads: what went wrong, and when a retry can help. */
+const failedText = (text: string): ToolResult => ({ content: [{ type: 'text', text }], isError: true })
+
+function failedResult(error: unknown, request: FailedRequest): ToolResult {
+  const failure = failureOf(error, request)
+  const { retryAfter } = failure
+  return failedText(
+    inFull(failure) + (retryAfter === undefined ? '' : ` Try again in ${retryAfter} seconds.`),
+  )
+}
+
+// =============================================================================
+// The tool `ask`: a question to the assistant, with progress while its answer is written.
+
+interface AskInput {
+  question: string
+  conversation_id?: string | undefined
+}
+
+const ask = (session: Session, { question, conversation_id: conversationId }: AskInput) => {
+  const { env, request, access, assistant, user, prefetch, call, bodyText } = session
+  return askAssistant({
+    env,
+    request,
+    access,
+    assistant,
+    user,
+    record: call.record,
+    prefetch,
+    question,
+    chat: chatOf(conversationId),
+    protocol: 'mcp',
+    bodyText,
+  })
+}
+
+/** @throws ApiError */
+async function askWhole(session: Session, input: AskInput): Promise<ToolResult> {
+  const { events, resume } = await ask(session, input)
+  return answerOf(await wholeTurn(chatReader(events, resume)), session.assistant)
+}
+
+/** @param token the client's progress token; absent: it wants no progress. @throws ApiError */
+async function askStreaming(
+  session: Session,
+  id: RpcId,
+  input: AskInput,
+  token: RpcId | undefined,
+): Promise<Response> {
+  const { events, resume, conversationId } = await ask(session, input)
+  return streamTurn(chatReader(events, resume), new AskEncoder(id, session.assistant, token), {
+    headers: { 'x-parley-conversation-id': conversationId },
+    opensAt: 'once',
+  })
+}
+
+/** Writes a turn as progress notifications and one reply. */
+export class AskEncoder implements TurnEncoder {
+  readonly #id: RpcId
+  readonly #fields: SourceFields
+  readonly #turn: Turn = emptyTurn()
+  /** a notification up to its number; undefined: the client wants none */
+  readonly #before: string | undefined
+  #progress = 0
+
+  constructor(id: RpcId, fields: SourceFields, token: RpcId | undefined) {
+    this.#id = id
+    this.#fields = fields
+    const head = { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: token } }
+    if (token !== undefined) {
+      this.#before = `event: message\ndata: ${JSON.stringify(head).slice(0, -2)},"progress":`
+    }
+  }
+
+  encode(event: TurnEvent): string {
+    fold(this.#turn, event)
+    switch (event.type) {
+      case 'retrieval':
+        return this.#notify(`${this.#turn.passages.length} documents found.`, 1)
+      case 'delta':
+        return this.#notify(event.text, event.text.length)
+      case 'done':
+        return rpcFrame(rpcResult(this.#id, answerOf(this.#turn, this.#fields)))
+      default:
+        return ''
+    }
+  }
+
+  fail(failure: Failure): string {
+    return rpcFrame(rpcResult(this.#id, failedText(inFull(failure))))
+  }
+
+  /** @param steps the progress so far. The total is unknown, because the length of the answer is */
+  #notify(text: string, steps: number): string {
+    if (this.#before === undefined || text === '') return ''
+    this.#progress += steps
+    return `${this.#before}${this.#progress},"message":${JSON.stringify(text)}}}\n\n`
+  }
+}
+
+/** The whole answer, with the cited sources in the text, or all if none is cited. @param turn one that is done */
+export function answerOf(turn: Turn, fields: SourceFields): ToolResult {
+  const answer = textOf(turn.answer)
+  const cited = new Set(
+    turn.citations.map(({ collection, document_id }) => sourceId(collection, document_id)),
+  )
+  const sources = sourcesOf(turn.passages, fields).map(({ id, title, url }) => ({
+    id,
+    title,
+    ...(url !== undefined && { url }),
+    cited: cited.has(id),
+  }))
+  const listed = sources.filter(({ cited: isCited }) => isCited || cited.size === 0)
+  const lines = listed.map(({ id, title, url }) => `- ${title} (${url ?? id})`)
+  const said = lines.length === 0 ? answer : `${answer}\n\nSources:\n${lines.join('\n')}`
+  return {
+    content: [{ type: 'text', text: said }],
+    structuredContent: {
+      conversation_id: turn.conversationId,
+      turn: turn.turn,
+      answer,
+      sources,
+      ...(turn.suggestions && { followups: turn.suggestions }),
+    },
+  }
+}
+
+// =============================================================================
+// The tools of the MCP server, with their inputs and results.
 
 const MOST_RESULTS = 50
 const USUAL_RESULTS = 10
@@ -45,8 +460,8 @@ function written(given: unknown): unknown {
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
-/** The inputs of the tools. The JSON schemas of schemas.ts describe the same to clients. */
-export const INPUTS = once(() => ({
+/** The inputs of the tools. The JSON schemas above describe the same to clients. */
+const INPUTS = once(() => ({
   search: v.strictObject({
     query: text(LONGEST_QUESTION),
     limit: limit(MOST_RESULTS),

@@ -1,17 +1,17 @@
 /** n8n's chat widget, with Parley instead of a workflow's webhook. */
 import * as v from 'valibot'
+import type { Failure } from '../../errors'
 import { once } from '../../lib/once'
 import { textOf } from '../../lib/parts'
+import type { TurnEvent } from '../../turn/events'
+import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { shaped } from '../http/body'
 import type { ChatParties } from '../http/chat-names'
-import { deliver } from '../http/deliver'
-import { json } from '../http/response'
-import { type App, type OpenCall, register } from '../http/route'
-import { askChat, openQuestion, turnsOf } from '../shared/chats'
-import { chatReader } from '../shared/read'
-import { linkedAnswer } from '../shared/sources'
-import { streamTurn, wholeTurn } from '../shared/stream'
-import { LinesEncoder } from './encoder'
+import { deliver, json } from '../http/deliver'
+import { type App, type OpenCall, register } from '../http/router'
+import { askChat, openQuestion, turnsOf } from '../shared/assistant'
+import { CitationLinks, linkedAnswer, type SourceFields, sourcesOf } from '../shared/sources'
+import { chatReader, streamTurn, type TurnEncoder, wholeTurn } from '../shared/stream'
 
 const Session = once(() => v.pipe(v.string(), v.nonEmpty(), v.maxLength(512)))
 
@@ -77,3 +77,43 @@ async function previous(parties: ChatParties, session: string): Promise<Response
 
 export const mountN8n = (app: App): void =>
   register(app, [{ method: 'POST', path: '/n8n/:assistant', open: true, begins: () => true, handle: serve }])
+
+// =============================================================================
+// Writes a turn as n8n's widget reads it: lines of JSON, with citations as Markdown links.
+
+const line = (content: unknown): string => `${JSON.stringify(content)}\n`
+
+/** Each line is an object: `begin`, an `item` for each piece of text, and `end` or `error`. */
+export class LinesEncoder implements TurnEncoder {
+  readonly #fields: SourceFields
+  readonly #turn: Turn = emptyTurn()
+  readonly #links = new CitationLinks()
+
+  constructor(fields: SourceFields) {
+    this.#fields = fields
+  }
+
+  encode(event: TurnEvent): string {
+    fold(this.#turn, event)
+    switch (event.type) {
+      case 'question':
+        return line({ type: 'begin' })
+      case 'retrieval':
+        this.#links.cite(sourcesOf(this.#turn.passages, this.#fields))
+        return ''
+      case 'delta':
+        return item(this.#links.add(event.text))
+      case 'done':
+        return item(this.#links.end()) + line({ type: 'end' })
+      default:
+        return ''
+    }
+  }
+
+  fail({ message }: Failure): string {
+    return item(this.#links.end()) + line({ type: 'error', content: message })
+  }
+}
+
+const item = (text: string): string =>
+  text === '' ? '' : `{"type":"item","content":${JSON.stringify(text)}}\n`

@@ -1,22 +1,54 @@
-/** Asks an assistant, which the request names as its model. Both of OpenAI's APIs use this. */
-
-import type { Chat } from '../../conversation/ask'
-import { ApiError } from '../../errors'
+/** A question in OpenAI's shapes: the assistant or model that it names is asked, and the answer written whole or streamed. */
+import * as v from 'valibot'
+import { answeringOf, answerOnce, type Chat } from '../../conversation/ask'
+import { handleOf, idIn } from '../../conversation/conversation-id'
+import { ApiError, type Failure } from '../../errors'
+import { once } from '../../lib/once'
+import { contentOf, textOf } from '../../lib/parts'
 import type { Assistant } from '../../registry/assistants'
 import type { Override } from '../../registry/overrides'
-import type { Wording } from '../../turn/wording'
-import { enter, namedUser } from '../http/admit-turn'
+import type { TurnEvent, Wording } from '../../turn/events'
+import { byteLength } from '../../turn/prompt'
+import { admitTurn, enter, namedUser } from '../http/admit-turn'
 import { parseJson, readText } from '../http/body'
 import { type ChatParties, findChat, prefetchChat } from '../http/chat-names'
-import { admitAsker, openAssistant } from '../http/open-assistant'
-import type { OpenCall } from '../http/route'
-import { type AssistantAnswering, askAssistant, type Changes } from '../shared/assistant'
-import { askedAgain, inChat } from '../shared/chats'
-import { unknownModel } from './errors'
-import { InvalidParameter, type ModelQuestion } from './question'
-import { askTask, isTask } from './task'
+import { deliver } from '../http/deliver'
+import { admitAsker, findOpenModel, openAssistant } from '../http/open-assistant'
+import type { OpenCall } from '../http/router'
+import { type AssistantAnswering, askAssistant, askedAgain, type Changes, inChat } from '../shared/assistant'
+import { chatReader, streamTurn, type TurnEncoder, wholeTurn } from '../shared/stream'
+import { CompletionEncoder, chunkWording, completion, finishReason, usageOf } from './encoder'
+import { errorBody, unknownModel } from './errors'
+import {
+  checkBody,
+  common,
+  Effort,
+  Format,
+  formOf,
+  InvalidParameter,
+  LONGEST_ID,
+  type ModelQuestion,
+  message,
+  othersOf,
+  readMessages,
+  SETTINGS,
+  settings,
+  Tokens,
+  under,
+} from './question'
+import {
+  DELTA_WORDING,
+  itemNotFound,
+  previousNotFound,
+  ResponseEncoder,
+  readResponse,
+  responseOf,
+} from './responses'
 
-export interface ModelAnswering<Q extends ModelQuestion> extends AssistantAnswering {
+// =============================================================================
+// Asks an assistant, which the request names as its model. Both of OpenAI's APIs use this.
+
+interface ModelAnswering<Q extends ModelQuestion> extends AssistantAnswering {
   asked: Q
   assistant: Assistant
   /** names of parameters that were passed over, if there are any */
@@ -31,7 +63,7 @@ export interface ModelAnswering<Q extends ModelQuestion> extends AssistantAnswer
  * @param check looks at the conversation that was found; absent: one begins where there is none
  * @throws ApiError
  */
-export async function askModel<Q extends ModelQuestion>(
+async function askModel<Q extends ModelQuestion>(
   call: OpenCall,
   read: (body: unknown) => Q,
   words?: (asked: Q) => Wording,
@@ -152,4 +184,278 @@ function changesOf(
     }
   }
   return { changes, ignored, onDropped }
+}
+
+// =============================================================================
+// POST /v1/chat/completions (contract 3.3): its body, and its answer.
+
+export async function complete(call: OpenCall): Promise<Response> {
+  const created = Math.floor(call.record.started / 1000)
+  const { asked, assistant, headers, ignored, events, words, resume, delivery } = await askModel(
+    call,
+    readChatCompletion,
+    ({ model, includeUsage }) => chunkWording({ model, created }, includeUsage),
+  )
+  const shape = { model: asked.model, created, fields: assistant, unstored: asked.unstored, ignored }
+  const read = chatReader(events, resume, words)
+  if (asked.stream) {
+    const encoder = new CompletionEncoder(shape, asked.includeUsage)
+    return streamTurn(read, encoder, { headers, opensAt: 'text' })
+  }
+  const turn = await wholeTurn(read)
+  return deliver(completion(turn, shape), headers, delivery(turn.turn))
+}
+
+const Body = once(() =>
+  v.looseObject({
+    ...common(),
+    messages: v.array(v.looseObject({ role: v.string(), ...message() })),
+    stream_options: v.nullish(v.looseObject({ include_usage: v.nullish(v.boolean()) })),
+    ...settings(),
+    reasoning_effort: Effort(),
+    modalities: v.nullish(v.array(v.literal('text', 'Answers are texts alone.'))),
+    max_completion_tokens: v.nullish(Tokens()),
+    response_format: v.nullish(Format()),
+    metadata: v.nullish(
+      v.looseObject({ conversation_id: v.nullish(v.pipe(v.string(), v.maxLength(LONGEST_ID))) }),
+    ),
+  }),
+)
+
+interface ChatCompletionRequest extends ModelQuestion {
+  includeUsage: boolean
+}
+
+/**
+ * @param body parsed JSON
+ * @throws InvalidParameter
+ */
+export function readChatCompletion(body: unknown): ChatCompletionRequest {
+  const {
+    model,
+    messages,
+    stream,
+    stream_options: options,
+    user,
+    metadata,
+    store,
+    response_format: format,
+    n: _,
+    tool_choice: __,
+    ...given
+  } = checkBody(Body(), body)
+  const { include_usage: includeUsage, ...streamed } = options ?? {}
+  const { conversation_id: conversation, ...labels } = metadata ?? {}
+  // The newer name counts where both are given.
+  if (given.max_completion_tokens != null) delete given.max_tokens
+  const form = formOf(format, 'response_format')
+  return {
+    model,
+    ...readMessages(messages, 'messages'),
+    stream: stream ?? false,
+    includeUsage: includeUsage ?? false,
+    ...(user && { user }),
+    ...(store === false && { unstored: true }),
+    ...(conversation && { conversation }),
+    ...(form && { form }),
+    ...othersOf({ ...given, ...under('stream_options', streamed), ...under('metadata', labels) }, [
+      ...SETTINGS,
+      'max_completion_tokens',
+      'reasoning_effort',
+    ]),
+  }
+}
+
+// =============================================================================
+// POST /v1/responses
+
+export async function respond(call: OpenCall): Promise<Response> {
+  let missing: InvalidParameter | undefined
+  const answering = await askModel(
+    call,
+    readResponse,
+    () => DELTA_WORDING,
+    ({ previous, referred, conversation }, chat) => {
+      if (previous !== undefined) missing = previousNotFound(previous)
+      else if (referred !== undefined) missing = itemNotFound(referred)
+      // A name could begin a new conversation. An earlier response has to be in an existing one.
+      const isThere =
+        chat?.named === false && conversation !== undefined && chat.conversationId === idIn(conversation)
+      if (missing !== undefined && !isThere) throw missing
+    },
+  ).catch((error) => {
+    const isMissing =
+      error instanceof ApiError && (error.code === 'unknown_turn' || error.code === 'unknown_conversation')
+    throw (isMissing && missing) || error
+  })
+  const { asked, assistant, headers, ignored, conversationId, events, words, resume, delivery } = answering
+  const shape = {
+    model: asked.model,
+    created: Math.floor(call.record.started / 1000),
+    fields: assistant,
+    unstored: asked.unstored,
+    ignored,
+    previous: asked.previous ?? null,
+    // A seal would vouch for a conversation that there is not.
+    handle: asked.unstored ? conversationId : await handleOf(call.env, conversationId),
+  }
+  const read = chatReader(events, resume, words)
+  if (asked.stream) return streamTurn(read, new ResponseEncoder(shape), { headers, opensAt: 'text' })
+  const turn = await wholeTurn(read)
+  return deliver(responseOf(turn, shape), headers, delivery(turn.turn))
+}
+
+// =============================================================================
+// POST /v1/completions: OpenAI's older API, where a prompt is one text.
+
+const body = once(() => {
+  const none = (what: string) => v.nullish(v.union([v.literal(''), v.literal(false)], what))
+  return v.looseObject({
+    ...common(),
+    prompt: v.union([
+      v.string(),
+      v.pipe(v.array(v.string()), v.length(1, 'One prompt can be answered at a time.')),
+    ]),
+    suffix: none('Nothing is written before a suffix.'),
+    echo: none('A prompt is not repeated.'),
+    best_of: v.nullish(v.literal(1, 'One answer can be written at a time: `best_of` must be 1.')),
+    ...settings(),
+  })
+})
+
+function readPrompt(given: unknown): ModelQuestion {
+  const {
+    model,
+    prompt,
+    stream,
+    user,
+    n: _,
+    best_of: __,
+    tool_choice: ___,
+    ...others
+  } = checkBody(body(), given)
+  const content = typeof prompt === 'string' ? prompt : prompt[0]
+  return {
+    model,
+    ...readMessages([{ role: 'user', content }], 'prompt'),
+    stream: stream ?? false,
+    ...(user && { user }),
+    ...othersOf(others, SETTINGS),
+  }
+}
+
+export async function completeText(call: OpenCall): Promise<Response> {
+  const { asked, headers, ignored, conversationId, events, resume, delivery } = await askModel(
+    call,
+    readPrompt,
+  )
+  const shape = {
+    id: `cmpl-${conversationId}`,
+    object: 'text_completion',
+    created: Math.floor(call.record.started / 1000),
+    model: asked.model,
+    ...(ignored && { context: { ignored } }),
+  }
+  const read = chatReader(events, resume)
+  if (asked.stream) return streamTurn(read, new TextCompletionEncoder(shape), { headers, opensAt: 'text' })
+  const turn = await wholeTurn(read)
+  const choices = [choiceOf(textOf(turn.answer), finishReason(turn.finishReason))]
+  return deliver({ ...shape, choices, usage: usageOf(turn.usage) }, headers, delivery(turn.turn))
+}
+
+const choiceOf = (text: string, finish_reason: string | null) => ({
+  text,
+  index: 0,
+  logprobs: null,
+  finish_reason,
+})
+
+const frame = (content: unknown): string => `data: ${JSON.stringify(content)}\n\n`
+
+class TextCompletionEncoder implements TurnEncoder {
+  readonly #shape: object
+  /** a piece's frame before and after its text. All pieces have them in common */
+  readonly #before: string
+  readonly #after: string
+
+  constructor(shape: object) {
+    this.#shape = shape
+    const { text: _, ...rest } = choiceOf('', null)
+    this.#before = `data: ${JSON.stringify(shape).slice(0, -1)},"choices":[{"text":`
+    this.#after = `,${JSON.stringify(rest).slice(1)}]}\n\n`
+  }
+
+  encode(event: TurnEvent): string {
+    if (event.type === 'delta') return this.#before + JSON.stringify(event.text) + this.#after
+    if (event.type !== 'done') return ''
+    const choices = [choiceOf('', finishReason(event.finish_reason))]
+    return `${frame({ ...this.#shape, choices })}data: [DONE]\n\n`
+  }
+
+  fail(failure: Failure): string {
+    return frame(errorBody(failure))
+  }
+}
+
+// =============================================================================
+// Requests that chat front ends make for themselves: titles, tags, next questions and queries of a chat, as Open
+// WebUI and LibreChat do with their default prompts. The model answers such a prompt alone, without a search, and
+// nothing is stored.
+
+/** Open WebUI's prompts have two headings; LibreChat's are three sentences of its own. */
+const TASKS = [
+  /^\s*### Task:[\s\S]*(?:### Chat History|<chat_history>)/,
+  /^\s*Provide a concise, 5-word-or-less title for the conversation/,
+  /^\s*Please generate a concise,? (?:5-word-or-less )?title\b/,
+  /^\s*Analyze this conversation and provide:\s+1\. The detected language/,
+]
+
+/** The most tokens of an answer. */
+const MOST_TOKENS = 500
+/** Share of the model's `max_bytes` that the prompt may take. */
+const SHARE = 0.8
+
+/** @param forPages whether visitors of a page have the key: they could write such a prompt, and get the model alone */
+const isTask = ({ question }: Pick<ModelQuestion, 'question'>, forPages: boolean): boolean =>
+  !forPages && TASKS.some((task) => task.test(question))
+
+/** @throws ApiError 400, 401, 429 */
+async function askTask(
+  { env, request, record, access, assistant, user }: ChatParties,
+  { question, form }: Pick<ModelQuestion, 'question' | 'form'>,
+  bodyText: string,
+): Promise<AssistantAnswering> {
+  const model = await findOpenModel(env, [access], assistant.model)
+  if (!model) throw new ApiError(400, 'The conversation model of this assistant does not exist any more.')
+  const { system_prompt: _, ...alone } = model
+  const conversationId = crypto.randomUUID()
+  const limits = [model.max_tokens, model.max_completion_tokens, MOST_TOKENS]
+  const settings = { max_tokens: Math.min(...limits.filter((limit) => typeof limit === 'number')) }
+  const reads = answerOnce(
+    env,
+    {
+      question: contentOf(shortened(question, model.max_bytes * SHARE)),
+      model: alone,
+      settings,
+      historyId: '',
+      given: { passages: [], turns: 0, alone: true },
+      onSearchError: 'fail',
+      ...(form && { form }),
+      protocol: 'openai',
+      ...(await admitTurn({ env, request, record, accesses: [access], body: bodyText, userId: user }, model)),
+    },
+    conversationId,
+  )
+  return { ...answeringOf(conversationId, reads), retrievals: [], dropped: [] }
+}
+
+/**
+ * Leaves out the middle of a prompt that is too long. The instructions are at its beginning, and the latest messages
+ * at its end.
+ */
+function shortened(prompt: string, mostBytes: number): string {
+  if (byteLength(prompt) <= mostBytes) return prompt
+  // A UTF-16 unit is three bytes of UTF-8 at most.
+  const half = Math.floor(mostBytes / 6)
+  return `${prompt.slice(0, half)}\n…\n${prompt.slice(-half)}`
 }

@@ -1,24 +1,31 @@
 /** `/v1/conversations`: conversations and their items. A conversation may exist before anything is said in it. */
 import * as v from 'valibot'
 import type { Access } from '../../auth/access'
-import { requireRate } from '../../auth/limits'
-import { deleteConversation } from '../../conversation/erasure'
-import { addMessage, changeMemory, isJudged, type MemoryRow, memoryOf } from '../../conversation/memories'
-import { deleteItem, type Item, itemsOf } from '../../conversation/messages'
-import { openConversation } from '../../conversation/open-row'
+import { requireRate } from '../../auth/authenticate'
+import { openConversation } from '../../conversation/conversations'
+import { deleteConversation } from '../../conversation/expiry'
+import {
+  addMessage,
+  changeMemory,
+  deleteItem,
+  type Item,
+  isJudged,
+  itemsOf,
+  type MemoryRow,
+  memoryOf,
+} from '../../conversation/messages'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { type Assistant, DEFAULT_ASSISTANT, findAssistant, listAssistants } from '../../registry/assistants'
+import type { SearchParameters } from '../../search/types'
 import { parseJson, readText } from '../http/body'
+import { json } from '../http/deliver'
 import { findHistory, findOpenModel, openHere, openTo, requireListed } from '../http/open-assistant'
 import { originOf, type RequestRecord } from '../http/request-log'
-import { json } from '../http/response'
-import type { OpenCall } from '../http/route'
-import { textIn } from '../shared/message-text'
-import { type Caller, callerOf, openConversationRow } from './caller'
+import type { OpenCall } from '../http/router'
+import { textIn } from '../shared/foreign'
 import { itemId, readItemId } from './ids'
-import { messageItem, pageOf, shownPage } from './item-shapes'
-import { checkBody, InvalidParameter } from './question'
+import { type Caller, callerOf, checkBody, InvalidParameter, openConversationRow } from './question'
 
 /** The bodies of requests, limited as OpenAI limits them. Made at first use, because start-up is short of time. */
 const bodies = once(() => {
@@ -271,4 +278,55 @@ async function say(env: Cloudflare.Env, { asker }: Caller, row: MemoryRow, said:
     for (const each of pair) items.push(messageItem(each, itemId(row.id, { turn, role: each.role })))
   }
   return items
+}
+
+// =============================================================================
+// Items of conversations as OpenAI's API shows them. Pure.
+
+interface Said {
+  role: 'user' | 'assistant'
+  text: string
+}
+
+export const messageItem = ({ role, text }: Said, id: string) => ({
+  id,
+  type: 'message',
+  role,
+  status: 'completed',
+  content: [
+    role === 'user'
+      ? { type: 'input_text', text }
+      : { type: 'output_text', text, annotations: [], logprobs: [] },
+  ],
+})
+
+type MessageItem = ReturnType<typeof messageItem>
+
+export const shownPage = (data: MessageItem[], more: boolean) => ({
+  object: 'list',
+  data,
+  first_id: data[0]?.id ?? null,
+  last_id: data.at(-1)?.id ?? null,
+  has_more: more,
+})
+
+const MOST_ITEMS = 100
+const USUAL_ITEMS = 20
+
+interface ItemPage {
+  limit: number
+  order: 'asc' | 'desc'
+  after: string | undefined
+}
+
+/** @throws InvalidParameter */
+export function pageOf({ limit, order = 'desc', after }: SearchParameters): ItemPage {
+  const most = limit === undefined ? USUAL_ITEMS : Number(limit)
+  if (!Number.isInteger(most) || most < 1 || most > MOST_ITEMS) {
+    throw new InvalidParameter(`\`limit\` must be a number from 1 to ${MOST_ITEMS}.`, 'limit')
+  }
+  if (order !== 'asc' && order !== 'desc') {
+    throw new InvalidParameter('`order` must be `asc` or `desc`.', 'order')
+  }
+  return { limit: most, order, after }
 }

@@ -1,6 +1,6 @@
 /** Errors in OpenAI's shape: `{"error": {message, type, param, code}}`. */
 import { type Failure, inFull } from '../../errors'
-import { type ErrorTable, type FailedRequest, failureOf, rowOf } from '../http/response'
+import { type ErrorTable, type FailedRequest, failureOf, rowOf } from '../http/deliver'
 import { InvalidParameter } from './question'
 
 /** The error for a client. If the words or the status are absent, the failure's own are used. */

@@ -1,7 +1,10 @@
 /** OpenAI's chat completions and responses (contract 3.3). */
 import { ApiError } from '../../errors'
-import { type App, type OpenCall, type Route, register } from '../http/route'
-import { complete } from './complete'
+import { getAssistant, listAssistants, type ShownAssistant } from '../../registry/assistants'
+import { json } from '../http/deliver'
+import { admitAsker, openHere, openTo, requireListed } from '../http/open-assistant'
+import { type App, type OpenCall, type Route, register } from '../http/router'
+import { complete, completeText, respond } from './ask-model'
 import {
   createConversation,
   createItems,
@@ -13,11 +16,8 @@ import {
   updateConversation,
 } from './conversations'
 import { embed } from './embeddings'
-import { openAiError } from './errors'
-import { getModel, listModels } from './models'
-import { respond } from './respond'
+import { openAiError, unknownModel } from './errors'
 import { cancelResponse, deleteResponse, getResponse, listInputItems } from './stored'
-import { completeText } from './text-completion'
 import { searchStore } from './vector-stores'
 
 /** A route with all errors in the protocol's shape. */
@@ -68,3 +68,36 @@ export const mountOpenAi = (app: App): void =>
     route('GET', '/v1/models/:model', getModel),
     ...METHODS.map((method) => route(method, '/v1/*', nowhere)),
   ])
+
+// =============================================================================
+// Lists as models the assistants that a key may ask.
+
+async function listModels(call: OpenCall): Promise<Response> {
+  const { env, record } = call
+  const access = await admitAsker(call)
+  const all = await listAssistants(env)
+  return json({
+    object: 'list',
+    data: all.filter((assistant) => openHere(access, assistant, record)).map(modelOf),
+  })
+}
+
+async function getModel(call: OpenCall): Promise<Response> {
+  const { env, record, path } = call
+  const access = await admitAsker(call)
+  const name = path.model ?? ''
+  const assistant = await getAssistant(env, name).catch((error) => {
+    if (error instanceof ApiError && error.code === 'unknown_assistant') throw unknownModel(name)
+    throw error
+  })
+  if (openTo(access, assistant) === undefined) throw unknownModel(name)
+  requireListed(assistant, record)
+  return json(modelOf(assistant))
+}
+
+const modelOf = ({ name, created_at }: ShownAssistant) => ({
+  id: name,
+  object: 'model',
+  created: Math.floor(created_at / 1000),
+  owned_by: 'parley',
+})

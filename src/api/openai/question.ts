@@ -1,14 +1,21 @@
 /** Reads the common parts of requests to both of OpenAI's APIs. Pure. */
-
 import * as v from 'valibot'
+import { type Access, ASK_ACTIONS, SEARCH_ACTION } from '../../auth/access'
+import { admit } from '../../auth/admit'
+import { openRow } from '../../conversation/conversations'
+import type { MemoryRow } from '../../conversation/messages'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { contentOf, type ToolCallPart } from '../../lib/parts'
-import type { AnswerForm } from '../../models/answer-form'
+import type { AnswerForm } from '../../models/language-model'
 import { requireSchema } from '../../turn/answer'
 import type { TranscriptMessage } from '../../turn/look-back'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length'
-import { textIn } from '../shared/message-text'
+import type { Asker } from '../../turn/request'
+import { askerOf, namedUser } from '../http/admit-turn'
+import { presentedKey } from '../http/cors'
+import type { OpenCall } from '../http/router'
+import { textIn } from '../shared/foreign'
 
 export const LONGEST_ID = 512
 
@@ -269,3 +276,40 @@ export function othersOf(
 /** The properties of a parameter that is an object, by their paths. */
 export const under = (name: string, given: object): Record<string, unknown> =>
   Object.fromEntries(Object.entries(given).map(([key, value]) => [`${name}.${key}`, value]))
+
+// =============================================================================
+// Who calls a route about stored responses and conversations. The rules are those of `/conversations/ID`.
+
+export interface Caller {
+  access: Access
+  asker: Asker
+}
+
+/** @param does what is done to the conversation; `say` adds to it or begins it. @throws ApiError 401, 429 */
+export async function callerOf(
+  { env, request, query, path, record, prefetch }: OpenCall,
+  does: 'get' | 'update' | 'delete' | 'stop' | 'say',
+): Promise<Caller> {
+  const action = `conversations:${does === 'say' ? 'create' : does}`
+  record.action = action
+  record.target = Object.values(path).join('/')
+  const actions = does === 'say' ? ASK_ACTIONS : [action, SEARCH_ACTION]
+  const access = await admit(env, presentedKey(request), actions, undefined, record, prefetch)
+  const userId = namedUser(request, query)
+  return { access, asker: await askerOf({ request, accesses: [access], userId }, action) }
+}
+
+/** Opens a conversation. @throws InvalidParameter 404 in the same words for one that is somebody else's */
+export async function openConversationRow(
+  env: Cloudflare.Env,
+  asker: Asker,
+  id: string,
+  otherwise = conversationNotFound(id),
+): Promise<MemoryRow> {
+  const row = await openRow(env, asker, id)
+  if (typeof row === 'string') throw otherwise
+  return row
+}
+
+const conversationNotFound = (id: string): InvalidParameter =>
+  new InvalidParameter(`Conversation with id '${id}' not found.`, null, undefined, 404)

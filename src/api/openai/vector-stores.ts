@@ -5,10 +5,10 @@ import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { parseJson, readText } from '../http/body'
+import { json } from '../http/deliver'
 import { admitAsker, openAssistant } from '../http/open-assistant'
-import { json } from '../http/response'
-import type { OpenCall } from '../http/route'
-import { searchDocuments } from '../shared/documents'
+import type { OpenCall } from '../http/router'
+import { searchDocuments } from '../shared/sources'
 import { checkBody, InvalidParameter, requireQuestion } from './question'
 
 const MOST = 50

@@ -2,15 +2,13 @@
  * Aggregations: terms, dates and metrics of fields, from the facets of a search. A filter, and metrics inside of
  * each term, take another search.
  */
-import { timeOf } from '../../lib/dates'
+import { floor, later, timeOf } from '../../lib/dates'
 import { MAX_FACET_VALUES } from '../../search/limits'
 import type { FacetCounts, SearchResult } from '../../search/types'
 import { illegalArgument, noValues, parsingError, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import { type Filter, plain, same } from './filter'
-import { type Histogram, parseHistogram } from './histogram'
-import { compileQuery } from './query'
-import { rangeFilter } from './range'
+import { compileQuery, rangeFilter } from './query'
 import { isObject, isOn, type Json } from './route'
 
 /** Types with buckets, and their options. */
@@ -42,7 +40,7 @@ interface Aggregation {
 }
 
 /** How aggregations inside of others are made. */
-export interface Again {
+interface Again {
   /** searches again, for the facets of hits that also pass a filter */
   search(filter: Filter, facetBy: string): Promise<Pick<SearchResult, 'found' | 'facet_counts'>>
   /** the parameters; with `typed_keys`, names have their types before them */
@@ -274,3 +272,40 @@ function figures({ type }: Aggregation, facet: FacetCounts | undefined): Json {
 }
 
 export type { Aggregation }
+
+// =============================================================================
+// The intervals of `date_histogram`.
+
+interface Histogram {
+  /** the key of a time's bucket: its first millisecond */
+  floor(time: number): number
+  /** the key of the next bucket */
+  next(key: number): number
+  /** characters of an ISO date that are shown */
+  length: number
+  /** documents that a bucket has at least */
+  least: number
+}
+
+const CALENDAR = 'minute hour day week month quarter year m h d w M q y'.split(' ')
+const FIXED: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
+const FORMATS = ['yyyy', 'yyyy-MM', 'yyyy-MM-dd']
+
+/** @throws ApiError 400 for an interval that is none */
+function parseHistogram(name: string, options: Json): Histogram {
+  const { calendar_interval, fixed_interval, min_doc_count: least = 0, format } = options
+  if (typeof least !== 'number') throw illegalArgument(`[min_doc_count] of [${name}] takes a number`)
+  if (format !== undefined && !FORMATS.includes(String(format)))
+    throw unsupported(`[format: ${String(format)}] of [${name}], which is none of ${FORMATS.join(', ')},`)
+  const shown = { length: format === undefined ? 24 : String(format).length, least }
+  const said = String(calendar_interval).replace(/^1/, '')
+  if (CALENDAR.includes(said)) {
+    const unit = said === 'month' ? 'M' : said[0]!
+    return { floor: (time) => floor(time, unit), next: (key) => later(key, unit), ...shown }
+  }
+  const [, count, measure = ''] = /^(\d{1,9})(ms|s|m|h|d)$/.exec(String(fixed_interval)) ?? []
+  const width = Number(count) * (FIXED[measure] ?? 0)
+  if (!(width > 0))
+    throw illegalArgument(`Invalid interval specified, [${name}] takes a calendar_interval or fixed_interval`)
+  return { floor: (time) => Math.floor(time / width) * width, next: (key) => key + width, ...shown }
+}

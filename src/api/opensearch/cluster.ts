@@ -1,5 +1,5 @@
 /** Cluster routes: `GET /`, the cluster's health and settings, and the list of indices. */
-import type { Call } from '../http/route'
+import type { Call } from '../http/router'
 import { unsupported } from './errors'
 import { resolve } from './indices'
 import type { Json } from './route'

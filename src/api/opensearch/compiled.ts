@@ -1,5 +1,5 @@
 /** The compiled form of a DSL query. */
-import { comparedTokens } from '../../search/text/compared'
+import { comparedTokens } from '../../search/text/terms'
 import { parsingError, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import type { Filter } from './filter'

@@ -1,13 +1,41 @@
 /** Single documents. Each is written as a bulk of one. */
+
+import * as v from 'valibot'
 import { requireCollections } from '../../auth/admit'
-import type { Document } from '../../search/types'
-import type { Call } from '../http/route'
-import { FORCED, isForced, type Operation, UNREADABLE, writeAll } from './bulk'
-import { answer, illegalArgument, indexNotFound, OpenSearchError, parsingError } from './errors'
+import { ApiError, failed, unwrap } from '../../errors'
+import { once } from '../../lib/once'
+import { readStored } from '../../lib/stored-json'
+import type { Origin } from '../../search/fault-log'
+import type { Document, Step, WriteAction } from '../../search/types'
+import { originOf } from '../http/request-log'
+import type { Call } from '../http/router'
+import {
+  answer,
+  errorCause,
+  illegalArgument,
+  indexNotFound,
+  OpenSearchError,
+  parsingError,
+  unsupported,
+} from './errors'
+import { Fields } from './fields'
+import { equals, type Filter, filterBy } from './filter'
 import { openOrCreate } from './indices'
+import { compileQuery } from './query'
 import { FIRST, read } from './reading'
-import { type Index, isObject, type Json, openIndex, readObject } from './route'
-import { newId, sourceFilter, toSource } from './source'
+import {
+  type Index,
+  isObject,
+  isOn,
+  isUnasked,
+  type Json,
+  openIndex,
+  parseObject,
+  readBody,
+  readObject,
+} from './route'
+import { queryOf } from './search'
+import { newId, sourceFilter, toDocument, toSource } from './source'
 
 /** PUT|POST /:index/_doc[/:id], and _create. */
 export async function indexDocument(call: Call): Promise<Response> {
@@ -139,4 +167,432 @@ export async function multiGet(call: Call): Promise<Json> {
     )
   }
   return { docs: documents }
+}
+
+// =============================================================================
+// POST /:index/_delete_by_query
+
+/** Documents that one step removes at most. */
+const BATCH = 1000
+
+/**
+ * Removes the documents that a query finds.
+ * @throws ApiError 400 without a query, or for one that ranks neighbours; 404
+ */
+export async function deleteByQuery({ env, path, query, request, record }: Call): Promise<Json> {
+  const started = Date.now()
+  isForced(query.refresh)
+  const { conflicts = 'abort', wait_for_completion: wait } = query
+  if (conflicts !== 'abort' && conflicts !== 'proceed') {
+    throw illegalArgument(`conflicts may only be "proceed" or "abort" but was [${conflicts}]`)
+  }
+  if (wait !== undefined && !isOn(wait))
+    throw unsupported('[wait_for_completion: false] of [_delete_by_query]')
+  const { query: given, ...others } = await readObject(request, {})
+  const unknown = Object.keys(others)[0]
+  if (unknown !== undefined) throw parsingError(`request does not support [${unknown}]`)
+  const wanted = query.q === undefined ? given : queryOf(query)
+  if (wanted === undefined) throw parsingError('query is missing')
+  const index = await openIndex(env, path.collection!)
+  const compiled = compileQuery(wanted, new Fields(unwrap(await index.object.schema())))
+  if (compiled.vector !== undefined) throw unsupported('A deletion of neighbours')
+  const { deleted, batches } = await remove(index, compiled.filter(false), originOf(record))
+  return {
+    took: Date.now() - started,
+    timed_out: false,
+    total: deleted,
+    deleted,
+    batches,
+    version_conflicts: 0,
+    noops: 0,
+    retries: { bulk: 0, search: 0 },
+    throttled_millis: 0,
+    requests_per_second: -1,
+    throttled_until_millis: 0,
+    failures: [],
+  }
+}
+
+async function remove(
+  { object }: Index,
+  filter: Filter,
+  origin: Origin,
+): Promise<{ deleted: number; batches: number }> {
+  let [deleted, batches] = [0, 0]
+  const options = { batchSize: BATCH, returnDocuments: false, returnIds: false }
+  let after = 0
+  const step = async (): Promise<Step> => {
+    if (filter === true) return object.truncate(origin)
+    const next = unwrap(await object.removeWhere(filterBy(filter), { ...options, after }, origin))
+    after = next.cursor
+    return next
+  }
+  for (let done = filter === false; !done; batches++) {
+    const next = await step()
+    deleted += next.count
+    done = next.done
+  }
+  return { deleted, batches }
+}
+
+// =============================================================================
+// `_bulk`: lines of actions and documents. The whole request is read and checked before the first document is
+// written. Then runs of one action on one index go to their collection together, in the order of the request.
+
+type Action = 'index' | 'create' | 'update' | 'delete'
+
+interface Operation {
+  action: Action
+  index: string
+  id: string
+  /** the document, or the body of an update */
+  source?: Json
+  /** why its document cannot be read */
+  fault?: ApiError
+}
+
+/** The type of the error for a document that is no JSON object. */
+const UNREADABLE = 'mapper_parsing_exception'
+
+const FORCED = { forced_refresh: true }
+
+/** Whether `refresh` asks for one at once. Writes are visible in any case. @throws ApiError 400 */
+function isForced(refresh: string | undefined): boolean {
+  if (isOn(refresh)) return true
+  if (refresh === undefined || refresh === 'false' || refresh === 'wait_for') return false
+  throw illegalArgument(`Unknown value for refresh: [${refresh}].`)
+}
+
+/** The outcome of an operation, as its line in the reply. */
+type Item = Json & { status: number }
+
+/** Bytes of a request, inflated: all of it is held in memory while it is checked. */
+const BULK_LIMIT = 16 * 1024 * 1024
+
+const MOST_LINES = 500
+const MOST_CHARACTERS = 256 * 1024
+
+export async function bulk(call: Call): Promise<Json> {
+  const started = Date.now()
+  const { access, record, path, query } = call
+  const forced = isForced(query.refresh)
+  const operations = parseBulk(await readBody(call.request, BULK_LIMIT), path.collection)
+  const of = (...actions: Action[]) => [
+    ...new Set(operations.filter(({ action }) => actions.includes(action)).map(({ index }) => index)),
+  ]
+  requireCollections(access, 'documents:import', of('index', 'create', 'update'), record)
+  requireCollections(access, 'documents:delete', of('delete'), record)
+  const items: Json[] = []
+  for (const run of runsOf(operations)) {
+    const [{ action, index: name }] = run as [Operation]
+    const written = await writeRun(call, run).catch((error) => {
+      if (!(error instanceof ApiError)) throw error
+      return run.map((operation) => failedItem(name, operation, error))
+    })
+    items.push(...written.map((item) => ({ [action]: { ...item, ...(forced && !item.error && FORCED) } })))
+  }
+  const errors = items.some((item) => Object.values(item).some((each) => (each as Json).error !== undefined))
+  return { took: Date.now() - started, errors, items }
+}
+
+async function writeRun(call: Call, run: Operation[]): Promise<Item[]> {
+  const { action, index: name } = run[0]!
+  const index = action === 'delete' ? await openIndex(call.env, name) : await openOrCreate(call, name)
+  return writeAll(index, run)
+}
+
+/**
+ * Groups operations of one action on one index, as many as one call takes. Each id occurs once, except for its last
+ * write.
+ */
+function runsOf(operations: Operation[]): Operation[][] {
+  const runs: Operation[][] = []
+  let ids = new Set<string>()
+  let size = 0
+  for (const operation of operations) {
+    const { action, index, id, source = '' } = operation
+    const last = runs.at(-1)
+    const length = JSON.stringify(source).length
+    const fits = last !== undefined && last.length < MOST_LINES && size + length <= MOST_CHARACTERS
+    const isAlike = last?.[0]?.action === action && last[0].index === index
+    if (fits && isAlike && !ids.has(id)) last.push(operation)
+    else {
+      runs.push([operation])
+      ids = new Set()
+      size = 0
+    }
+    ids.add(id)
+    size += length
+  }
+  return runs
+}
+
+/** @throws ApiError 400 if the whole request is faulty */
+function parseBulk(text: string, otherwise: string | undefined): Operation[] {
+  if (text === '') throw new OpenSearchError(400, 'parse_exception', 'request body is required')
+  if (text.trim() === '') throw invalid('no requests added')
+  if (!text.endsWith('\n')) throw illegalArgument('The bulk request must be terminated by a newline [\\n]')
+  const lines = text.split('\n')
+  const operations: Operation[] = []
+  for (let at = 0; at < lines.length; at++) {
+    const line = lines[at]!.trim()
+    if (line === '') continue
+    const operation = parseAction(line, at + 1, otherwise)
+    if (operation.action !== 'delete') {
+      const source = lines[++at]?.trim() ?? ''
+      if (source === '')
+        throw illegalArgument(`Malformed action/metadata line [${at + 1}], a document is missing`)
+      try {
+        operation.source = parseObject(source, operation.action === 'update' ? undefined : UNREADABLE)
+      } catch (error) {
+        if (operation.action === 'update' || !(error instanceof ApiError)) throw error
+        operation.fault = error
+      }
+      if (operation.action === 'update') checkUpdate(operation.source!)
+    }
+    operations.push(operation)
+  }
+  return operations
+}
+
+const ACTIONS = ['create', 'delete', 'index', 'update']
+
+function parseAction(line: string, number: number, otherwise: string | undefined): Operation {
+  const malformed = `Malformed action/metadata line [${number}], expected`
+  const header = parseObject(line)
+  const [[action, metadata] = [], ...others] = Object.entries(header)
+  if (action === undefined) throw illegalArgument(`${malformed} FIELD_NAME but found [END_OBJECT]`)
+  if (!ACTIONS.includes(action))
+    throw illegalArgument(`${malformed} one of [create, delete, index, update] but found [${action}]`)
+  if (others.length > 0) throw illegalArgument(`${malformed} END_OBJECT but found [FIELD_NAME]`)
+  if (!isObject(metadata)) throw illegalArgument(`${malformed} START_OBJECT but found [${typeof metadata}]`)
+  // Shard routing and the number of update retries have no meaning here.
+  const { _index = otherwise, _id, routing: _, retry_on_conflict: __, ...unknown } = metadata
+  const strange = Object.keys(unknown).find((key) => !isUnasked(key, unknown[key]))
+  if (strange !== undefined) {
+    throw illegalArgument(`Action/metadata line [${number}] contains an unknown parameter [${strange}]`)
+  }
+  if (typeof _index !== 'string' || _index === '') throw invalid('index is missing')
+  if (_id === undefined || _id === null) {
+    if (action === 'update' || action === 'delete') throw invalid('id is missing')
+    return { action: action as Action, index: _index, id: newId() }
+  }
+  return { action: action as Action, index: _index, id: String(_id) }
+}
+
+const invalid = (message: string): OpenSearchError =>
+  new OpenSearchError(400, 'action_request_validation_exception', `Validation Failed: 1: ${message};`)
+
+/** @throws ApiError 400 that names what is unknown */
+function checkUpdate(source: Json): void {
+  const { doc, doc_as_upsert, upsert, detect_noop: _, ...others } = source
+  const [strange] = Object.keys(others)
+  if (strange !== undefined)
+    throw illegalArgument(`[UpdateRequest] does not support [${strange}]: give a [doc]`)
+  if (!isObject(doc)) throw invalid('script or doc is missing')
+  if (upsert !== undefined && !isObject(upsert))
+    throw illegalArgument('[UpdateRequest] [upsert] has to be an object')
+  if (doc_as_upsert !== undefined && typeof doc_as_upsert !== 'boolean') {
+    throw illegalArgument('[UpdateRequest] [doc_as_upsert] has to be a boolean')
+  }
+}
+
+/** Writes operations of one action with different ids. @throws ApiError if none of them could be written */
+async function writeAll(index: Index, operations: Operation[]): Promise<Item[]> {
+  const batch = new Batch(index, operations)
+  await batch[operations[0]!.action]()
+  return batch.items as Item[]
+}
+
+/** Operations of one action, and what became of each so far. A method for each action. */
+class Batch {
+  readonly #index: Index
+  readonly #operations: Operation[]
+  readonly items: (Item | undefined)[]
+
+  constructor(index: Index, operations: Operation[]) {
+    this.#index = index
+    this.#operations = operations
+    this.items = operations.map((operation) => check(index.name, operation))
+  }
+
+  create(): Promise<void> {
+    return this.#attempt('create', (source) => source, 'created')
+  }
+
+  async index(): Promise<void> {
+    // Creating documents is the only way to learn which already exist.
+    await this.#attempt(
+      'create',
+      (source) => source,
+      'created',
+      ({ status }) => status === 409,
+    )
+    await this.#attempt('upsert', (source) => source, 'updated')
+  }
+
+  async update(): Promise<void> {
+    for (const at of this.items.length === 1 ? this.#open() : []) {
+      const { id, source } = this.#operations[at]!
+      const document = await read(this.#index, id)
+      if (document !== undefined && holds(document, toDocument(source!.doc as Json, id)))
+        this.#settle(at, 'noop', 200)
+    }
+    const isUpsert = ({ doc_as_upsert, upsert }: Json) => doc_as_upsert === true || upsert !== undefined
+    const creates = ({ status }: ApiError, source: Json) => status === 404 && isUpsert(source)
+    await this.#attempt('update', ({ doc }) => doc, 'updated', creates)
+    const whole = ({ doc_as_upsert, doc, upsert }: Json) => (doc_as_upsert === true ? doc : upsert)
+    await this.#attempt('create', whole, 'created')
+  }
+
+  async delete(): Promise<void> {
+    const open = this.#open()
+    const idOf = (at: number) => this.#operations[at]!.id
+    const removed = await removeAll(this.#index, open.map(idOf))
+    for (const at of open) {
+      if (removed.has(idOf(at))) this.#settle(at, 'deleted', 200)
+      else this.#settle(at, 'not_found', 404)
+    }
+  }
+
+  /** Places of the operations that nothing is known of yet. */
+  #open = (): number[] => [...this.items.keys()].filter((at) => this.items[at] === undefined)
+
+  #settle(at: number, result: string, status: number): void {
+    this.items[at] = item(this.#index.name, this.#operations[at]!.id, result, status)
+  }
+
+  /** @param passes whether a failure leaves its operation open */
+  async #attempt(
+    action: WriteAction,
+    documentIn: (source: Json) => unknown,
+    result: string,
+    passes: (failure: ApiError, source: Json) => boolean = () => false,
+  ): Promise<void> {
+    const some = this.#open()
+    const documents = some.map((at) => {
+      const { source, id } = this.#operations[at]!
+      return toDocument(documentIn(source!) as Json, id)
+    })
+    const outcomes = await importSome(this.#index, documents, action)
+    for (const [number, at] of some.entries()) {
+      const failure = outcomes[number]
+      if (failure === undefined) this.#settle(at, result, result === 'created' ? 201 : 200)
+      else if (!passes(failure, this.#operations[at]!.source!))
+        this.items[at] = failedItem(this.#index.name, this.#operations[at]!, failure)
+    }
+  }
+}
+
+/** What is wrong with an operation before it is tried. */
+function check(name: string, operation: Operation): Item | undefined {
+  const { action, id, source, fault } = operation
+  try {
+    if (fault !== undefined) throw fault
+    if (id === '') throw illegalArgument('if _id is specified it must not be empty')
+    if (action === 'delete') return undefined
+    if (action === 'update') {
+      checkUpdate(source!)
+      toDocument((source!.upsert ?? {}) as Json, id)
+    }
+    toDocument((action === 'update' ? source!.doc : source) as Json, id)
+    return undefined
+  } catch (error) {
+    if (error instanceof ApiError) return failedItem(name, operation, error)
+    throw error
+  }
+}
+
+/** A line of the collection's reply to an import. */
+const Imported = once(() =>
+  v.variant('success', [
+    v.looseObject({ success: v.literal(true) }),
+    v.looseObject({ success: v.literal(false), error: v.string(), code: v.number() }),
+  ]),
+)
+
+/** @returns for each document, in order, why it could not be stored */
+async function importSome(
+  index: Index,
+  documents: Json[],
+  action: WriteAction,
+): Promise<(ApiError | undefined)[]> {
+  if (documents.length === 0) return []
+  const lines = documents.map((document) => JSON.stringify(document))
+  // Refuse values of another type: coercing them would change the source.
+  const options = { action, dirtyValues: 'reject', returnDocument: false, returnId: false } as const
+  const { results } = unwrap(await index.object.importLines(lines, options))
+  return results.split('\n').map((line) => {
+    const imported = readStored(Imported(), line)
+    return imported.success ? undefined : new ApiError(imported.code, imported.error)
+  })
+}
+
+/** Whether a filter can hold the id as it is. Documents with other ids are removed one by one. */
+const isPlain = (id: string): boolean => !id.includes('`') && id.trim() === id
+
+/** @returns the ids that existed */
+async function removeAll({ object }: Index, ids: string[]): Promise<Set<string>> {
+  const removed = new Set<string>()
+  const plain = ids.filter(isPlain)
+  const options = { batchSize: MOST_LINES, returnDocuments: false, returnIds: true }
+  for (let done = plain.length === 0; !done; ) {
+    const step = unwrap(await object.removeWhere(filterBy(equals('id', plain, false)), options))
+    for (const id of step.ids ?? []) removed.add(id)
+    done = step.done
+  }
+  for (const id of ids.filter((id) => !isPlain(id))) {
+    const outcome = await object.remove(id, false)
+    if (outcome.ok) removed.add(id)
+    else if (outcome.error.status !== 404) unwrap(outcome)
+  }
+  return removed
+}
+
+/** Whether a document already has everything that an update would write. */
+function holds(document: unknown, patch: unknown): boolean {
+  if (!isObject(patch)) return JSON.stringify(document) === JSON.stringify(patch)
+  if (!isObject(document)) return false
+  const isIn = ([key, value]: [string, unknown]) =>
+    value === null ? !Object.hasOwn(document, key) : holds(document[key], value)
+  return Object.entries(patch).every(isIn)
+}
+
+const item = (name: string, id: string, result: string, status: number): Item => ({
+  _index: name,
+  _id: id,
+  ...FIRST,
+  result,
+  _shards: { total: 1, successful: 1, failed: 0 },
+  status,
+})
+
+function failedItem(name: string, { id, action }: Operation, error: ApiError): Item {
+  const told = named(error, id, action)
+  // OpenSearch names the index where the document's own state is at fault.
+  const place =
+    told.status === 404 || told.status === 409 ? { index: name, shard: '0', index_uuid: '_na_' } : {}
+  return {
+    _index: name,
+    _id: id,
+    status: told.status,
+    error: { ...errorCause(told, failed(told)), ...place },
+  }
+}
+
+/** The collection's refusal in OpenSearch's words. */
+function named(error: ApiError, id: string, action: Action): ApiError {
+  if (error instanceof OpenSearchError) return error
+  if (error.status === 404 && action === 'update') {
+    return new OpenSearchError(404, 'document_missing_exception', `[${id}]: document missing`)
+  }
+  if (error.status === 409) {
+    return new OpenSearchError(
+      409,
+      'version_conflict_engine_exception',
+      `[${id}]: version conflict, document already exists (current version [1])`,
+    )
+  }
+  if (error.status === 400) return new OpenSearchError(400, 'mapper_parsing_exception', error.message)
+  return error
 }

@@ -1,7 +1,7 @@
 /** Errors in OpenSearch's shape: `{"error": {root_cause, type, reason}, "status"}`. */
 import { ApiError, type Failure, inFull } from '../../errors'
 import { nearest } from '../../lib/nearest'
-import { type FailedRequest, failureOf } from '../http/response'
+import { type FailedRequest, failureOf } from '../http/deliver'
 
 /** An error that names its OpenSearch type and further fields of its envelope. */
 export class OpenSearchError extends ApiError {

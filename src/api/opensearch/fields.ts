@@ -10,9 +10,8 @@ import {
   isVector,
 } from '../../search/schema/layout'
 import type { CollectionSchema, Field } from '../../search/types'
-import { areKeywords } from './dynamic-templates'
 import { unsupported } from './errors'
-import { keptOf, propertyAt } from './mapping'
+import { areKeywords, keptOf, propertyAt } from './mapping'
 import { starPattern } from './pattern'
 import { shownName, storedName } from './source'
 

@@ -1,12 +1,19 @@
 /** OpenSearch's HTTP API for indices, documents and searches, on the same collections as all other APIs. */
 import { once } from '../../lib/once'
 import { servePage } from '../http/html-pages'
-import type { App, OpenCall } from '../http/route'
-import { register } from '../http/route'
-import { bulk } from './bulk'
+import type { App, OpenCall } from '../http/router'
+import { register } from '../http/router'
 import { catIndices, health, info } from './cluster'
-import { deleteByQuery } from './delete-by-query'
-import { deleteDocument, getDocument, getSource, indexDocument, multiGet, updateDocument } from './documents'
+import {
+  bulk,
+  deleteByQuery,
+  deleteDocument,
+  getDocument,
+  getSource,
+  indexDocument,
+  multiGet,
+  updateDocument,
+} from './documents'
 import { answer, openSearchError } from './errors'
 import {
   changeAlias,
@@ -21,16 +28,14 @@ import {
   refresh,
   updateAliases,
 } from './indices'
-import { memoryRoutes } from './memory/routes'
-import { mlRoutes } from './ml/routes'
-import { multiSearch } from './multi-search'
+import { putSettings, settings } from './mapping'
+import { memoryRoutes } from './memory'
+import { mlRoutes } from './ml'
 import { deletePipelines, getPipelines, putPipeline } from './pipelines'
 import { beginSearch } from './prefetch'
 import { acceptsPage, admitCaller, isOn, keyOf, type RouteRow, registerAll, routesOf } from './route'
-import { clearScroll, nextPage, searchOrScroll } from './scroll'
-import { count } from './search'
-import { OF_SHARDS, SEARCH_PARAMETERS } from './search-body'
-import { putSettings, settings } from './settings'
+import { clearScroll, multiSearch, nextPage, searchOrScroll } from './scroll'
+import { count, OF_SHARDS, SEARCH_PARAMETERS } from './search'
 
 export { incorrectMethod, noHandler } from './errors'
 export { beginSearch } from './prefetch'

@@ -1,7 +1,7 @@
 /** Indices: each is a collection, with the mapping as its schema. */
 import { requireCollections } from '../../auth/admit'
 import { ApiError, unwrap } from '../../errors'
-import { rest } from '../../lib/turn-taking'
+import { rest } from '../../lib/waiting'
 import {
   createCollection,
   deleteAlias,
@@ -12,8 +12,7 @@ import {
 } from '../../registry/collections'
 import type { CollectionSchema, CollectionSummary } from '../../search/types'
 import { originOf } from '../http/request-log'
-import type { Call } from '../http/route'
-import { areKeywords } from './dynamic-templates'
+import type { Call } from '../http/router'
 import {
   illegalArgument,
   indexNotFound,
@@ -24,6 +23,7 @@ import {
 } from './errors'
 import {
   addedFields,
+  areKeywords,
   DYNAMIC_FIELD,
   hasOwnStrings,
   type Kept,

@@ -6,7 +6,7 @@ import { wordsOf } from '../../models/words'
 import { illegalArgument, parsingError, searched, suggestion, unsupported } from './errors'
 import { starPattern } from './pattern'
 import { isObject, type Json } from './route'
-import { parseSearchBody, SEARCH_KEYS_OF_LISTS } from './search-body'
+import { parseSearchBody, SEARCH_KEYS_OF_LISTS } from './search'
 import { sourceFilter } from './source'
 
 /** A searchable object. */

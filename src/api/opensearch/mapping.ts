@@ -1,10 +1,19 @@
 /** Mappings: converts OpenSearch's field types to a collection's schema, and a schema to a mapping. */
+
+import {
+  type ClusterSettings,
+  changeSettings,
+  type FindResource,
+  HISTORY,
+  readSettings,
+  TRUSTED,
+} from '../../registry/resources'
 import { isDynamic } from '../../search/schema/field'
 import { isString, isVector } from '../../search/schema/layout'
 import type { CollectionSchema, Field, VectorDistance } from '../../search/types'
-import { areKeywords, parseTemplates } from './dynamic-templates'
+import type { Call } from '../http/router'
 import { illegalArgument, OpenSearchError, unsupported } from './errors'
-import { isObject, type Json } from './route'
+import { isObject, isOn, type Json, readObject } from './route'
 import { shownName, storedName } from './source'
 
 /** What an index was created with but a schema cannot hold. It is stored in the collection's `metadata`. */
@@ -78,7 +87,7 @@ const KEPT_OPTIONS = [
 ]
 
 /** A checked mapping. */
-export interface ParsedMapping {
+interface ParsedMapping {
   fields: Json[]
   properties: Json
   dynamic: boolean | undefined
@@ -314,3 +323,169 @@ export function propertyAt(properties: Json, name: string): Json | undefined {
   if (rest.length === 0) return property
   return isObject(property.properties) ? propertyAt(property.properties, rest.join('.')) : undefined
 }
+
+// =============================================================================
+// `dynamic_templates` of a mapping: what becomes of strings that no property names.
+
+const malformed = (message: string): OpenSearchError =>
+  new OpenSearchError(400, 'mapper_parsing_exception', message)
+
+/**
+ * Checks a list of templates. One of them can be for strings of all names, and make them `keyword` or `text`.
+ * @throws OpenSearchError 400 for any other template
+ */
+function parseTemplates(given: unknown): Json[] | undefined {
+  if (given === undefined) return undefined
+  if (!Array.isArray(given))
+    throw malformed('Dynamic template syntax error. An array of named objects is expected.')
+  for (const entry of given) {
+    const [[name, template] = [], ...others] = isObject(entry) ? Object.entries(entry) : []
+    if (name === undefined || others.length > 0 || !isObject(template)) {
+      throw malformed('A dynamic template must be defined with a name')
+    }
+    if (!isOfAllStrings(template)) {
+      throw unsupported(
+        `The dynamic template [${name}]: only one of all strings (match_mapping_type: string), to type keyword or text, `,
+      )
+    }
+  }
+  return given
+}
+
+function isOfAllStrings({
+  match_mapping_type: kind,
+  match = '*',
+  path_match = '*',
+  mapping,
+  ...others
+}: Json): boolean {
+  if (kind !== 'string' || match !== '*' || path_match !== '*' || Object.keys(others).length > 0) return false
+  if (!isObject(mapping)) return false
+  const { type, ignore_above: _, ...options } = mapping
+  return (type === 'keyword' || type === 'text') && Object.keys(options).length === 0
+}
+
+/** Whether strings that no property names are `keyword`. The first template counts. */
+export function areKeywords([first]: readonly Json[]): boolean {
+  const [template] = Object.values(first ?? {})
+  return isObject(template) && isObject(template.mapping) && template.mapping.type === 'keyword'
+}
+
+// =============================================================================
+// The cluster's settings: flags of the ML plugin, and the URLs that connectors may call.
+
+export const MEMORY = 'plugins.ml_commons.memory_feature_enabled'
+export const RAG = 'plugins.ml_commons.rag_pipeline_feature_enabled'
+
+/** Default values. Scripts send the later ones; they have no effect here. */
+const DEFAULTS: ClusterSettings = {
+  [MEMORY]: 'true',
+  [RAG]: 'true',
+  [TRUSTED]: [],
+  [HISTORY]: 'opensearch_memory',
+  'plugins.ml_commons.only_run_on_ml_node': 'false',
+  'plugins.ml_commons.allow_registering_model_via_url': 'false',
+  'plugins.ml_commons.allow_registering_model_via_local_file': 'false',
+  'plugins.ml_commons.model_access_control_enabled': 'false',
+  'plugins.ml_commons.connector_access_control_enabled': 'false',
+  'plugins.ml_commons.native_memory_threshold': '90',
+  'plugins.ml_commons.jvm_heap_memory_threshold': '85',
+}
+
+const MOST_PATTERNS = 100
+const LONGEST_PATTERN = 500
+
+export async function settings({ env, query }: Call): Promise<Json> {
+  const shown = (flat: ClusterSettings): Json => (isOn(query.flat_settings) ? flat : nested(flat))
+  return {
+    persistent: shown(await readSettings(env)),
+    transient: {},
+    ...(isOn(query.include_defaults) && { defaults: shown(DEFAULTS) }),
+  }
+}
+
+export async function putSettings({ env, request }: Call): Promise<Json> {
+  const body = await readObject(request)
+  const changes: Record<string, string | string[] | null> = {}
+  for (const [scope, given] of Object.entries(body)) {
+    if (scope !== 'persistent' && scope !== 'transient') throw illegalArgument(`unknown field [${scope}]`)
+    if (!isObject(given)) throw illegalArgument(`[${scope}] has to be an object`)
+    for (const [name, value] of flatten(given)) {
+      if (!Object.hasOwn(DEFAULTS, name)) throw illegalArgument(`${scope} setting [${name}], not recognized`)
+      changes[name] = value === null ? null : settingOf(name, value)
+    }
+  }
+  if (Object.keys(changes).length === 0) {
+    throw new OpenSearchError(
+      400,
+      'action_request_validation_exception',
+      'Validation Failed: 1: no settings to update;',
+    )
+  }
+  await changeSettings(env, changes)
+  const set = Object.fromEntries(
+    Object.entries(changes).flatMap(([name, value]) => (value === null ? [] : [[name, value]])),
+  )
+  return { acknowledged: true, persistent: nested(set), transient: {} }
+}
+
+function settingOf(name: string, value: unknown): string | string[] {
+  if (name === TRUSTED) {
+    const list = Array.isArray(value) ? value : [value]
+    if (list.length > MOST_PATTERNS || !list.every(isPattern)) {
+      throw illegalArgument(
+        `Failed to parse value for setting [${name}]: it takes a list of regular expressions`,
+      )
+    }
+    return list
+  }
+  const text = String(value)
+  if (name === HISTORY) {
+    if (typeof value !== 'string' || value === '')
+      throw illegalArgument(`[${name}] takes the name of a collection`)
+  } else if (/^\d+$/.test(String(DEFAULTS[name]))) {
+    if (!/^\d{1,3}$/.test(text) || Number(text) > 100)
+      throw illegalArgument(`Failed to parse value [${text}] for setting [${name}] must be <= 100`)
+  } else if (text !== 'true' && text !== 'false') {
+    throw illegalArgument(
+      `Failed to parse value [${text}] as only [true] or [false] are allowed. for setting [${name}]`,
+    )
+  }
+  return text
+}
+
+function isPattern(value: unknown): value is string {
+  if (typeof value !== 'string' || value.length > LONGEST_PATTERN) return false
+  try {
+    new RegExp(value)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/** Flattens nested settings to dotted names. */
+function flatten(given: Json, path = ''): [string, unknown][] {
+  return Object.entries(given).flatMap(([key, value]) =>
+    isObject(value) ? flatten(value, `${path}${key}.`) : [[path + key, value] as [string, unknown]],
+  )
+}
+
+function nested(flat: ClusterSettings): Json {
+  const root: Json = {}
+  for (const [name, value] of Object.entries(flat)) {
+    const path = name.split('.')
+    const last = path.pop()!
+    let at = root
+    for (const key of path) {
+      at[key] ??= {}
+      at = at[key] as Json
+    }
+    at[last] = value
+  }
+  return root
+}
+
+/** Whether a feature is on. */
+export const isEnabled = async (env: Cloudflare.Env, name: string, find?: FindResource): Promise<boolean> =>
+  ((await readSettings(env, find))[name] ?? DEFAULTS[name]) === 'true'

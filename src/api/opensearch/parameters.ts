@@ -2,7 +2,7 @@
 import type { SearchParameters } from '../../search/types'
 import type { Compiled, Fuzziness, VectorSearch, Words } from './compiled'
 import { type Filter, filterBy } from './filter'
-import type { Sort } from './sort'
+import type { Sort } from './hits'
 
 /** The filter besides words and vectors. */
 export const setOf = ({ words, rest, vector, filter }: Compiled): Filter =>

@@ -3,11 +3,11 @@
 import { readStoredObject } from '../../lib/stored-json'
 import { STATIC_EMBEDDER } from '../../models/static-embedder'
 import { deleteOne, type FindResource, findAll, findOne, modelIn, storeOne } from '../../registry/resources'
-import type { Call } from '../http/route'
+import type { Call } from '../http/router'
 import { answer, illegalArgument, OpenSearchError, unsupported } from './errors'
+import { isEnabled, RAG } from './mapping'
 import { starPattern } from './pattern'
 import { isObject, type Json, readObject } from './route'
-import { isEnabled, RAG } from './settings'
 
 const parseError = (message: string, details?: Json): OpenSearchError =>
   new OpenSearchError(400, 'parse_exception', message, details)

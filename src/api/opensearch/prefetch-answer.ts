@@ -4,8 +4,8 @@
  */
 import { waitUntil } from 'cloudflare:workers'
 import { logFailure } from '../../errors'
-import type { Call } from '../http/route'
-import { requireMemory } from './memory/access'
+import type { Call } from '../http/router'
+import { requireMemory } from './memory-access'
 import { pipelineOf } from './pipelines'
 import type { Ahead } from './prefetch'
 import { type Asking, askingOf, isRewriter } from './rag'

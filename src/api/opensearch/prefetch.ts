@@ -3,18 +3,18 @@
  * memory; then the end of that. The checks come later, in OpenSearch's order. They find what was read, and read again what could
  * not be.
  */
-import type { MemoryRow } from '../../conversation/memories'
-import { type EarlyRow, type OpenedAhead, openAhead, readRowAhead } from '../../conversation/open-row'
+
+import { type EarlyRow, type OpenedAhead, openAhead, readRowAhead } from '../../conversation/conversations'
+import type { MemoryRow } from '../../conversation/messages'
 import { MOST_BYTES, readRegistryRows } from '../../conversation/prefetch'
+import { lookUp } from '../../registry/collections'
 import { historyStore } from '../../registry/engines'
-import { lookUp } from '../../registry/names'
 import { type FindResource, finder, type ResourceRow } from '../../registry/resources'
 import type { RecentMessages } from '../../search/types'
-import { readSmallAhead } from '../http/body'
-import { parseQuery } from '../http/parameters'
+import { parseQuery, readSmallAhead } from '../http/body'
 import { originOf } from '../http/request-log'
-import type { Call } from '../http/route'
-import { askerFor } from './memory/access'
+import type { Call } from '../http/router'
+import { askerFor } from './memory-access'
 import { withOwnModels } from './ml/own-models'
 import { isObject, type Json, parseObject } from './route'
 

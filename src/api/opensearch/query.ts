@@ -4,27 +4,36 @@
  * Only one query ranks: the first in `must` that searches for words. All others only filter. What cannot be expressed
  * this way is refused by name.
  */
+
+import { spanOf } from '../../lib/dates'
+import type { VectorDistance } from '../../search/types'
 import {
   type Clause,
   type Compiled,
   checkBoost,
   constant,
+  type Fuzziness,
+  fuzzinessOf,
   lookUp,
   NONE,
   options,
   single,
   type VectorSearch,
   type Words,
+  wordsOf,
 } from './compiled'
-import { illegalArgument, parsingError, shardError, suggestion, unsupported } from './errors'
+import {
+  illegalArgument,
+  type OpenSearchError,
+  parsingError,
+  shardError,
+  suggestion,
+  unsupported,
+} from './errors'
 import type { Fields, Target } from './fields'
-import { and, equals, present } from './filter'
-import { isEvery, join, match, multiMatch } from './match'
-import { parseQueryString, parseSimple } from './query-string'
-import { rangeFilter } from './range'
+import { adjacent, and, begins, dated, equals, type Filter, or, plain, present, same } from './filter'
+import { DISTANCES } from './mapping'
 import { isObject, type Json } from './route'
-import { readScript } from './script-score'
-import { exists, prefix, values } from './terms'
 
 /** Nesting depth of queries: as deep as a filter may be, because they become one. */
 const DEEPEST = 30
@@ -256,4 +265,456 @@ function nearest(
     },
     vector: { target, k: k as number | undefined, filter: within, ...query },
   }
+}
+
+// =============================================================================
+// Queries of words: `match` and its kin, and `multi_match`.
+
+/** Several queries as one filter. @param any whether one of them suffices */
+const join = (parts: readonly Compiled[], negated: boolean, any: boolean): Filter =>
+  (any === negated ? and : or)(parts.map((part) => part.filter(negated)))
+
+/** Whether all words must match. @throws ApiError 400 */
+function isEvery(operator: unknown, option = 'operator'): boolean {
+  const name = String(operator ?? 'or').toLowerCase()
+  if (name !== 'or' && name !== 'and') throw illegalArgument(`[${option}] has to be [and] or [or]`)
+  return name === 'and'
+}
+
+/** How words are looked for: their order, and whether the last one is a prefix. */
+type Manner = Partial<Pick<Words, 'phrase' | 'prefix'>>
+
+function match(clause: Clause, manner: Manner, known: readonly string[] = []): Compiled {
+  const [target, given] = single(clause, 'query', known)
+  const { query, operator, minimum_should_match: least } = given
+  if (least !== undefined && !['1', '100%'].includes(String(least))) {
+    throw unsupported(`[minimum_should_match: ${String(least)}] of [${clause.name}]`)
+  }
+  const every = isEvery(operator) || String(least) === '100%'
+  const fuzziness = fuzzinessOf(given.fuzziness)
+  if (target === undefined) return NONE
+  if (target.kind !== 'text') return exactly(values(target, [query]), fuzziness)
+  return textQuery(clause, [{ target, weight: 1 }], query, {
+    every,
+    ...manner,
+    across: false,
+    fuzziness,
+  })
+}
+
+/** @throws ApiError 400 */
+function exactly(compiled: Compiled, fuzziness: Fuzziness): Compiled {
+  if (fuzziness !== 0) throw unsupported('[fuzziness] of values and phrases')
+  return compiled
+}
+
+/** By the type of a `multi_match`. */
+const MANNERS: Record<string, Manner> = {
+  best_fields: {},
+  most_fields: {},
+  cross_fields: {},
+  phrase: { phrase: true },
+  phrase_prefix: { phrase: true, prefix: true },
+  bool_prefix: { prefix: true },
+}
+
+function multiMatch(clause: Clause): Compiled {
+  const {
+    query,
+    fields: names,
+    operator,
+    type,
+    fuzziness,
+  } = options(clause, ['query', 'fields', 'operator', 'type', 'fuzziness'])
+  const kind = String(type ?? 'best_fields')
+  const manner = Object.hasOwn(MANNERS, kind) ? MANNERS[kind]! : undefined
+  if (manner === undefined) throw unsupported(`[multi_match] of the type [${kind}]`)
+  const given = names === undefined ? ['*'] : Array.isArray(names) ? names : [names]
+  const targets = given.flatMap((each) => {
+    const [, name = '', boost] = /^(.*?)(?:\^(\d+(?:\.\d+)?))?$/s.exec(String(each))!
+    return clause.fields.matching(name).map((target) => ({ target, weight: Number(boost ?? 1) }))
+  })
+  const texts = targets.filter(({ target }) => target.kind === 'text')
+  const others = targets.filter(({ target }) => ['keyword', 'number', 'boolean'].includes(target.kind))
+  const shape = {
+    every: isEvery(operator),
+    ...manner,
+    across: kind === 'cross_fields',
+    fuzziness: fuzzinessOf(fuzziness),
+  }
+  // Fields that hold values instead of words only count if the query names them.
+  const named = others.filter(({ target }) =>
+    given.some((each) => lookUp(clause.fields, String(each))?.name === target.name),
+  )
+  if (named.length > 0 || manner.phrase || manner.prefix || shape.across) exactly(NONE, shape.fuzziness)
+  if (named.length === 0) return texts.length === 0 ? NONE : textQuery(clause, texts, query, shape)
+  const parts = named.map(({ target }) => values(target, [query]))
+  if (texts.length > 0) parts.push(textQuery(clause, texts, query, shape))
+  return { filter: (negated) => join(parts, negated, true) }
+}
+
+/** Searches words in text fields. @param shape.across whether each word may be in another field */
+function textQuery(
+  { name, fields }: Clause,
+  targets: Words['fields'],
+  query: unknown,
+  {
+    every,
+    phrase = false,
+    prefix: open = false,
+    across,
+    fuzziness,
+  }: Pick<Words, 'every' | 'fuzziness'> & Manner & { across: boolean },
+): Compiled {
+  if (typeof query === 'object' || query === undefined) throw parsingError(`[${name}] query takes a text`)
+  const words = wordsOf(String(query), fields)
+  if (words.length === 0) return NONE
+  const text = words.join(' ')
+  const last = words.at(-1)
+  const contains = (target: Target, word: string, negated: boolean) =>
+    open && word === last
+      ? begins(target.name, word, negated, false)
+      : equals(target.name, [word], negated, false)
+  const filter = (negated: boolean): Filter => {
+    if (fuzziness !== 0) throw unsupported(`[fuzziness] of a [${name}] where hits are not ranked by it`)
+    const [inner, outer] = negated ? [or, and] : [and, or]
+    if (phrase) return outer(targets.map(({ target }) => adjacent(target.name, text, negated, open)))
+    if (!every)
+      return outer(words.flatMap((word) => targets.map(({ target }) => contains(target, word, negated))))
+    return across
+      ? inner(words.map((word) => outer(targets.map(({ target }) => contains(target, word, negated)))))
+      : outer(targets.map(({ target }) => inner(words.map((word) => contains(target, word, negated)))))
+  }
+  // The search knows no phrase that is open: it ranks by the words.
+  const asked: Words = {
+    fields: targets,
+    text,
+    every: every || phrase,
+    phrase: phrase && !open,
+    prefix: open,
+    fuzziness,
+  }
+  // The search matches words in any of the fields. The filter then requires all of them in one field.
+  const isApart = every && !across && !phrase && targets.length > 1
+  const isStricter = words.length > 1 && (isApart || (phrase && open))
+  return { filter, words: asked, rest: () => (isStricter ? filter(false) : true) }
+}
+
+// =============================================================================
+// Ranges of numbers and of dates.
+
+const LIMITS: Record<string, number> = {
+  int32: 2 ** 31 - 1,
+  int64: Number.MAX_SAFE_INTEGER,
+  float: Number.MAX_VALUE,
+}
+
+/**
+ * A range as one condition. So a single value of a list must satisfy both ends.
+ * @throws ApiError 400 for a field without an order
+ */
+export function rangeFilter(target: Target, bounds: Json, negated: boolean): Filter {
+  if (target.isDate || isOfDates(target, bounds)) {
+    const [from, to] = timesOf(target.name, bounds)
+    return from > to ? negated : dated(target.name, from, to, negated)
+  }
+  if (target.kind !== 'number') {
+    throw unsupported(`[range] on [${target.name}], which is neither a number nor a date: it`)
+  }
+  const type = target.field.type.replace('[]', '')
+  const most = LIMITS[type]!
+  const isWhole = type !== 'float'
+  let from = -Infinity
+  let to = Infinity
+  for (const [name, value] of Object.entries(bounds)) {
+    if (value === null || !/^[gl]te?$/.test(name)) continue
+    const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
+    if (typeof number !== 'number' || !Number.isFinite(number)) {
+      throw shardError(`failed to create query: [range] on [${target.name}]: [${name}] has to be a number`)
+    }
+    if (name === 'gte') from = Math.max(from, isWhole ? Math.ceil(number) : number)
+    if (name === 'gt') from = Math.max(from, isWhole ? Math.floor(number) + 1 : next(number, 1))
+    if (name === 'lte') to = Math.min(to, isWhole ? Math.floor(number) : number)
+    if (name === 'lt') to = Math.min(to, isWhole ? Math.ceil(number) - 1 : next(number, -1))
+  }
+  if (from > to || from > most || to < -most) return negated
+  const isOpen = from === -Infinity && to === Infinity
+  if (isOpen) return present(target.name, negated)
+  // Adding 0 turns minus zero into zero.
+  const text = (number: number): string => String(Math.min(most, Math.max(-most, number)) + 0)
+  return plain(target.name, `${text(from)}..${text(to)}`, negated)
+}
+
+/** Whether a text that no mapping names is asked for dates. OpenSearch makes such a field a date. */
+const isOfDates = ({ kind, hasValues }: Target, { gte, gt, lte, lt }: Json): boolean =>
+  kind === 'text' &&
+  hasValues &&
+  [gte, gt, lte, lt].every(
+    (bound) =>
+      bound === undefined || bound === null || (typeof bound === 'string' && spanOf(bound) !== undefined),
+  )
+
+const bits = new DataView(new ArrayBuffer(8))
+
+/** The nearest other float64. @param step 1 upwards, -1 downwards */
+function next(number: number, step: 1 | -1): number {
+  if (number === 0) return step * Number.MIN_VALUE
+  bits.setFloat64(0, number)
+  bits.setBigInt64(0, bits.getBigInt64(0) + BigInt(number > 0 ? step : -step))
+  return bits.getFloat64(0)
+}
+
+/** The first and the last millisecond of a range. @throws ApiError 400 for a bound that is no date */
+function timesOf(name: string, bounds: Readonly<Record<string, unknown>>): [number, number] {
+  const { time_zone: zone, format: _, boost: __, ...ends } = bounds
+  let [from, to] = [-Infinity, Infinity]
+  for (const [key, given] of Object.entries(ends)) {
+    if (given === null) continue
+    const span = typeof given === 'number' ? [given, given + 1] : spanOf(String(given), zone as string)
+    if (span === undefined)
+      throw shardError(`failed to parse date field [${String(given)}] of [${name}]`, 'parse_exception')
+    const [first, end] = span as [number, number]
+    if (key === 'gte') from = Math.max(from, first)
+    if (key === 'gt') from = Math.max(from, end)
+    if (key === 'lte') to = Math.min(to, end - 1)
+    if (key === 'lt') to = Math.min(to, first - 1)
+  }
+  return [from, to]
+}
+
+// =============================================================================
+// A simple `query_string`: words, "phrases", `field:word`, `word*`, and AND or OR between them. Other Lucene syntax
+// is refused; the error names its sign.
+
+const PART = /(?:([\w.@-]+):)?(?:"([^"]*)"|(\S+))/g
+const SYNTAX = /[+\-!(){}[\]^~?\\/<>=]|&&|\|\|/
+
+/**
+ * Converts the query to the DSL.
+ * @param fields the fields of words that name none; undefined for all
+ * @param every whether all words must match by default
+ */
+function parseQueryString(query: unknown, fields: unknown, every: boolean): Json {
+  if (typeof query !== 'string') throw parsingError('[query_string] takes a text as [query]')
+  const text = query.trim()
+  if (text === '*' || text === '*:*') return { match_all: {} }
+  const parts: Json[] = []
+  const plain: string[] = []
+  const operators = new Set<string>()
+  for (const [whole, field, phrase, word] of text.matchAll(PART)) {
+    if (whole === 'AND' || whole === 'OR') {
+      operators.add(whole)
+      continue
+    }
+    if (whole === 'NOT') throw unsupported('[NOT] in a [query_string]')
+    const sign = phrase === undefined ? SYNTAX.exec(word!)?.[0] : undefined
+    // A hyphen or a slash inside a word is part of it.
+    if (sign !== undefined && !(/[-/]/.test(sign) && /^\w[\w./-]*$/.test(word!))) {
+      throw unsupported(`[${sign}] in a [query_string]`)
+    }
+    if (phrase === undefined && word!.includes(':')) throw unsupported('[:] in a word of a [query_string]')
+    if (phrase !== undefined) {
+      parts.push(
+        field
+          ? { match_phrase: { [field]: phrase } }
+          : { multi_match: { query: phrase, type: 'phrase', ...named(fields) } },
+      )
+    } else if (word!.includes('*')) {
+      const name = field ?? (typeof fields === 'string' ? fields : undefined)
+      if (name === undefined) throw unsupported('[*] in a word of a [query_string] that names no field')
+      parts.push({ wildcard: { [name]: word } })
+    } else if (field !== undefined) parts.push({ match: { [field]: word } })
+    else plain.push(word!)
+  }
+  if (operators.size > 1) throw unsupported('[AND] beside [OR] in a [query_string]')
+  return joined(plain, parts, operators.size > 0 ? operators.has('AND') : every, fields)
+}
+
+/** Words and other parts as one query. @param all whether all of them must match */
+function joined(plain: string[], parts: Json[], all: boolean, fields: unknown): Json {
+  const operator = all ? 'and' : 'or'
+  const words = { query: plain.join(' '), operator, type: 'cross_fields', ...named(fields) }
+  const some = plain.length > 0 ? [{ multi_match: words }, ...parts] : parts
+  if (some.length === 0) return { match_none: {} }
+  return some.length === 1 ? some[0]! : { bool: { [all ? 'must' : 'should']: some } }
+}
+
+const SIMPLE = /([+|-]?)(?:"([^"]*)"|([^\s|+"]+))?/g
+
+/**
+ * Converts a `simple_query_string` to the DSL: words, "phrases", `word*`, and the signs `|`, `+` and `-`.
+ * @throws ApiError 400 that names another sign
+ */
+function parseSimple(query: unknown, fields: unknown, every: boolean): Json {
+  if (typeof query !== 'string') throw parsingError('[simple_query_string] takes a text as [query]')
+  const sign = /[()~\\]/.exec(query)?.[0]
+  if (sign !== undefined) throw unsupported(`[${sign}] in a [simple_query_string]`)
+  const parts: Json[] = []
+  const plain: string[] = []
+  const without: Json[] = []
+  const operators = new Set<string>()
+  for (const [, operator, phrase, word = ''] of query.matchAll(SIMPLE)) {
+    if (operator === '|' || operator === '+') operators.add(operator)
+    const isOpen = word.endsWith('*')
+    const text = phrase ?? (isOpen ? word.slice(0, -1) : word)
+    if (text === '') continue
+    const type = phrase !== undefined ? 'phrase' : isOpen ? 'bool_prefix' : 'best_fields'
+    const part = { multi_match: { query: text, type, ...named(fields) } }
+    if (operator === '-') without.push(part)
+    else if (type === 'best_fields') plain.push(text)
+    else parts.push(part)
+  }
+  if (operators.size > 1) throw unsupported('[+] beside [|] in a [simple_query_string]')
+  const found = joined(plain, parts, operators.size > 0 ? operators.has('+') : every, fields)
+  return without.length === 0 ? found : { bool: { must: found, must_not: without } }
+}
+
+const named = (fields: unknown): Json =>
+  fields === undefined ? {} : { fields: Array.isArray(fields) ? fields : [fields] }
+
+// =============================================================================
+// The scripts that measure vectors exactly. They are the ones in OpenSearch's documentation ("Exact k-NN with scoring script",
+// "Painless extensions"), and those that LangChain and LlamaIndex send. No script is run: what each says is known.
+
+/** What a script asks for. */
+interface Measured {
+  field: string
+  vector: number[]
+  distance: VectorDistance
+}
+
+const FUNCTIONS: Record<string, VectorDistance> = { '1/l2Squared': 'l2', cosineSimilarity: 'cosine' }
+const BRACKETS = /^(1(?:\.0)?\s*\/\s*)?\((.*)\)$/s
+const MEASURE = /^1(?:\.0)?\s*\+\s*(\w+)\(\s*params\.(\w+)\s*,\s*doc\[(['"])([^'"\]]+)\3\]\s*\)$/
+
+/** @throws ApiError 400 for any other script */
+function readScript(script: unknown): Measured {
+  if (!isObject(script) || typeof script.source !== 'string')
+    throw parsingError('[script_score] takes a [script]')
+  const params = isObject(script.params) ? script.params : {}
+  const { source, lang = 'painless' } = script
+  const measured =
+    lang === 'knn' ? ofPlugin(source, params) : lang === 'painless' ? ofPainless(source, params) : undefined
+  if (measured?.distance === undefined) {
+    throw unsupported(
+      'A [script] other than [knn_score], `1/(1 + l2Squared(params.query_value, doc[...]))` and `1 + cosineSimilarity(...)`',
+    )
+  }
+  const { field, vector, distance } = measured
+  if (
+    typeof field !== 'string' ||
+    !Array.isArray(vector) ||
+    !vector.every((part) => typeof part === 'number')
+  ) {
+    throw parsingError('The [script] of [script_score] takes the name of a field, and a list of numbers')
+  }
+  return { field, vector, distance }
+}
+
+type Given = { field: unknown; vector: unknown; distance: VectorDistance | undefined }
+
+const own = <T>(table: Record<string, T>, name: string): T | undefined =>
+  Object.hasOwn(table, name) ? table[name] : undefined
+
+const ofPlugin = (source: string, { field, query_value, space_type }: Json): Given | undefined =>
+  source === 'knn_score'
+    ? { field, vector: query_value, distance: own(DISTANCES, String(space_type)) }
+    : undefined
+
+function ofPainless(source: string, params: Json): Given | undefined {
+  const whole = source.trim()
+  const [, inverse, inner = whole] = BRACKETS.exec(whole) ?? []
+  const [, name, parameter = '', , field] = MEASURE.exec(inner.trim()) ?? []
+  const distance = own(FUNCTIONS, (inverse === undefined ? '' : '1/') + name)
+  return { field, vector: own(params, parameter), distance }
+}
+
+// =============================================================================
+// Queries for values: terms, prefixes and existence.
+
+/** Documents with one of some values. */
+function values(target: Target | undefined, given: readonly unknown[]): Compiled {
+  if (target === undefined) return NONE
+  for (const value of given) {
+    if (typeof value === 'object' || value === undefined) {
+      throw parsingError(`A value of [${target.name}] has to be a string, a number or a boolean`)
+    }
+  }
+  switch (target.kind) {
+    case 'number':
+    case 'boolean': {
+      const wanted = given.map((value) =>
+        target.kind === 'number' ? numeric(target, value) : truth(target, value),
+      )
+      const known = wanted.filter((value) => value !== undefined)
+      return {
+        filter: (negated) =>
+          known.length === 0 ? negated : plain(target.name, `[${known.join(',')}]`, negated),
+      }
+    }
+    case 'keyword':
+      return {
+        filter: (negated) => (target.name === 'id' ? equals : same)(target.name, given.map(String), negated),
+      }
+    case 'text':
+      return { filter: (negated) => oneWord(target, given.map(String), negated) }
+  }
+  throw unsupported(`A term of [${target.name}]`)
+}
+
+/** In a text field a term is one word, so a value of several words matches nothing. */
+function oneWord(target: Target, given: readonly string[], negated: boolean): Filter {
+  return equals(
+    target.name,
+    given.filter((value) => /^\S+$/.test(value)),
+    negated,
+    false,
+  )
+}
+
+const badValue = (target: Target, value: unknown): OpenSearchError =>
+  shardError(`failed to create query: For input string: "${String(value)}" on [${target.name}]`)
+
+/** A number as filters write it; undefined if no value of the field can equal it. @throws ApiError 400 */
+function numeric(target: Target, value: unknown): string | undefined {
+  const number = typeof value === 'string' && value.trim() === '' ? Number.NaN : Number(value)
+  if (typeof value === 'boolean' || !Number.isFinite(number)) throw badValue(target, value)
+  const type = target.field.type.replace('[]', '')
+  if (type === 'float') return String(number)
+  if (typeof value === 'bigint' && type === 'int64') return String(value)
+  if (!Number.isSafeInteger(number) || (type === 'int32' && Math.abs(number) > 2 ** 31 - 1)) return undefined
+  return String(number)
+}
+
+function truth(target: Target, value: unknown): string {
+  if (value !== true && value !== false && value !== 'true' && value !== 'false')
+    throw badValue(target, value)
+  return String(value)
+}
+
+function exists({ name, body, fields }: Clause): Compiled {
+  const { field } = body
+  if (typeof field !== 'string' || Object.keys(body).length > 1)
+    throw parsingError(`[${name}] query takes a [field]`)
+  const target = field === '_id' ? undefined : fields.find(field)
+  const isObject = target === undefined || target.field.type.startsWith('object')
+  const targets = isObject ? fields.below(field) : [target]
+  if (target?.kind === 'vector') throw unsupported(`[exists] of the vector [${field}]`)
+  const known = targets.filter(({ kind }) => kind !== 'other' && kind !== 'vector')
+  if (known.length < targets.length && known.length === 0) throw unsupported(`[exists] of [${field}]`)
+  return {
+    filter: (negated) => (negated ? and : or)(known.map((each) => present(each.name, negated))),
+  }
+}
+
+function prefix({ name, fields }: Clause, target: Target, value: string): Compiled {
+  if (target.name === 'id' || (target.kind !== 'keyword' && target.kind !== 'text')) {
+    throw unsupported(`[${name}] on [${target.name}], which is no text,`)
+  }
+  if (value === '') return { filter: (negated) => present(target.name, negated) }
+  const words = wordsOf(value, fields)
+  const whole = target.kind === 'keyword'
+  // In a text field prefixes apply to single words.
+  if (words.length === 0 || (!whole && words.length > 1)) return NONE
+  return { filter: (negated) => begins(target.name, words.join(' '), negated, whole) }
 }

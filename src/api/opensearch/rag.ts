@@ -2,40 +2,43 @@
  * A search with an answer: its hits go into a turn of the core, and the turn's answer into the search's reply. With a
  * memory the turn is the conversation's next one; without one it is forgotten.
  */
-
-import { pinnedModel } from '../../auth/identity'
-import { ask } from '../../conversation/ask'
-import type { MemoryRow } from '../../conversation/memories'
-import { begunOf } from '../../conversation/open-row'
-import { rewriteOnce } from '../../conversation/rewrite-once'
-import { askOnce } from '../../conversation/stateless-turn'
-import { ApiError, type ErrorCode } from '../../errors'
+import { pinnedModel } from '../../auth/access'
+import { ask, askOnce, rewriteOnce } from '../../conversation/ask'
+import { begunOf } from '../../conversation/conversations'
+import type { MemoryRow } from '../../conversation/messages'
+import { ApiError, coded, type ErrorCode, type Failure } from '../../errors'
 import { once } from '../../lib/once'
 import { contentOf, textOf } from '../../lib/parts'
+import { settlesWithin } from '../../lib/waiting'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { namespaceOf } from '../../models/providers'
 import { siblingOf } from '../../registry/models'
 import type { FindResource } from '../../registry/resources'
-import type { GivenPassage } from '../../turn/caller-passages'
-import { codeOf } from '../../turn/errors'
-import type { MessageDetails } from '../../turn/events'
-import type { Turn } from '../../turn/fold'
+import { codeOf, codeOfStatus } from '../../turn/errors'
+import { type MessageDetails, type TurnEvent, type Wording, writeDelta } from '../../turn/events'
+import { emptyTurn, fold, type Turn } from '../../turn/fold'
+import type { GivenPassage } from '../../turn/look-back'
 import type { Asker } from '../../turn/request'
-import type { Wording } from '../../turn/wording'
 import { type Admission, admitTurn } from '../http/admit-turn'
+import { slowly } from '../http/deliver'
 import { findHistory, findOpenModel } from '../http/open-assistant'
-import type { Call } from '../http/route'
-import { type EventReader, eventReader } from '../shared/read'
-import { illegalArgument, OpenSearchError, unsupported } from './errors'
-import { type Generative, parseGenerative } from './generative'
-import { askerFor, openMemory, requireMemory } from './memory/access'
-import { messageIdOf } from './memory/ids'
+import type { Call } from '../http/router'
+import {
+  type EventReader,
+  eventReader,
+  eventWording,
+  streamTurn,
+  type TurnEncoder,
+  wholeTurn,
+} from '../shared/stream'
+import { errorEnvelope, illegalArgument, OpenSearchError, parsingError, unsupported } from './errors'
+import { askerFor, messageIdOf, openMemory, requireMemory } from './memory-access'
 import { type Pipeline, type RagProcessor, requireRag } from './pipelines'
 import type { Ahead } from './prefetch'
-import { isObject, type Json } from './route'
+import { isObject, isOn, type Json } from './route'
 
 /** A checked search request with an answer. */
-export interface RagRequest {
+interface RagRequest {
   rag: RagProcessor
   /** whether the request brought the pipeline itself */
   inline: boolean
@@ -86,7 +89,7 @@ export async function askingOf(
 }
 
 /** Checks the whole request before anything is searched or called. @throws ApiError */
-export async function admitRag(
+async function admitRag(
   call: Call,
   pipeline: Pipeline,
   rag: RagProcessor,
@@ -165,7 +168,7 @@ export const isRewriter = ({ rewrites }: Pipeline, generative: Generative): bool
   rewrites || generative.rewrites
 
 /** The question to search: rewritten if it is a follow-up. */
-export async function rewritten(
+async function rewritten(
   { env, request, record }: Call,
   pipeline: Pipeline,
   { generative, memory, model, until, admission }: RagRequest,
@@ -193,7 +196,7 @@ export async function rewritten(
   }
 }
 
-export const timedOut = (): OpenSearchError =>
+const timedOut = (): OpenSearchError =>
   new OpenSearchError(
     500,
     'timeout_exception',
@@ -201,7 +204,7 @@ export const timedOut = (): OpenSearchError =>
   )
 
 /** A query with the rewritten question in every place where the original one stood. */
-export function withQuestion(value: unknown, asked: string, standalone: string): unknown {
+function withQuestion(value: unknown, asked: string, standalone: string): unknown {
   if (value === asked) return standalone
   if (Array.isArray(value)) return value.map((each) => withQuestion(each, asked, standalone))
   if (!isObject(value)) return value
@@ -211,12 +214,7 @@ export function withQuestion(value: unknown, asked: string, standalone: string):
 }
 
 /** The texts of the first hits, field by field. A hit without a field is skipped there. */
-export function passagesOf(
-  reply: Json,
-  fields: string[],
-  hits: number | undefined,
-  index: string,
-): GivenPassage[] {
+function passagesOf(reply: Json, fields: string[], hits: number | undefined, index: string): GivenPassage[] {
   const found = ((reply.hits as Json).hits as Json[]).slice(0, hits)
   return found.flatMap(({ _id, _source }) =>
     fields.flatMap((field): GivenPassage[] => {
@@ -241,7 +239,7 @@ function textAt(source: unknown, field: string): string | undefined {
 }
 
 /** A running turn, and how its end becomes part of the reply. */
-export interface Turning {
+interface Turning {
   read: EventReader
   passages: GivenPassage[]
   rewritten?: string
@@ -252,7 +250,7 @@ export interface Turning {
 const ORIGIN = 'retrieval_augmented_generation'
 
 /** Asks for the answer. @param words how a stream writes its pieces @throws ApiError */
-export async function begin(
+async function begin(
   { env, request, prefetch }: Call,
   { rag, inline, generative, model, historyId, admission, memory, until }: RagRequest,
   passages: GivenPassage[],
@@ -344,9 +342,323 @@ const BESIDE: readonly ErrorCode[] = ['model_refused', 'model_denied', 'model_fa
 const LATE: readonly ErrorCode[] = ['timed_out', 'over_time', 'search_timed_out']
 
 /** A failed turn as an error inside the reply. @throws errors that replace the reply */
-export function failureOf(error: unknown): Json {
+function failureOf(error: unknown): Json {
   if (!(error instanceof ApiError)) throw error
   const code = codeOf(error)
   if (BESIDE.includes(code)) return { error: error.message }
   throw LATE.includes(code) ? timedOut() : error
 }
+
+// =============================================================================
+// `ext.generative_qa_parameters`: what a search asks of the language model, in the wording of both generations.
+
+interface Generative {
+  question: string
+  llmModel?: string
+  memoryId?: string
+  /** hits whose texts go into the prompt; undefined: all */
+  contextSize?: number
+  /** earlier turns that go into the prompt */
+  turns: number
+  /** seconds until the answer must be there */
+  timeout: number
+  /** present: replaces the pipeline's, even if empty */
+  system?: string
+  instructions?: string
+  responseField?: string
+  /** whether a follow-up is rewritten before it is searched */
+  rewrites: boolean
+}
+
+const DEFAULT_TURNS = 10
+const DEFAULT_TIMEOUT = 30
+const LONGEST_TIMEOUT = 600
+const NOT_POSITIVE = 'The number of interactions to retrieve must be positive'
+
+/** @throws ApiError 400 in OpenSearch's words */
+function parseGenerative(ext: unknown): Generative {
+  const given = isObject(ext) ? ext.generative_qa_parameters : undefined
+  if (!isObject(given)) {
+    throw illegalArgument(
+      'generative_qa_parameters not found. Please provide ext.generative_qa_parameters to proceed. For more info, refer: https://opensearch.org/docs/latest/search-plugins/conversational-search/',
+    )
+  }
+  const said = questionIn(given.llm_messages)
+  const question = text(given, 'llm_question') || said
+  if (question === '') throw illegalArgument('At least one of llm_question or llm_messages must be provided.')
+  const contextSize = whole(given, 'context_size')
+  const timeout = whole(given, 'timeout') ?? DEFAULT_TIMEOUT
+  if (timeout < 1 || timeout > LONGEST_TIMEOUT) {
+    throw illegalArgument(`[timeout] has to be from 1 to ${LONGEST_TIMEOUT} seconds`)
+  }
+  const optional = {
+    llmModel: text(given, 'llm_model'),
+    memoryId: memoryIn(given),
+    contextSize: contextSize === undefined ? undefined : Math.max(0, contextSize),
+    system: text(given, 'system_prompt'),
+    instructions: text(given, 'user_instructions'),
+    responseField: text(given, 'llm_response_field'),
+  }
+  return {
+    question,
+    turns: turnsIn(given),
+    timeout,
+    rewrites: given.rewrite_question === true,
+    ...(Object.fromEntries(
+      Object.entries(optional).filter(([, value]) => value !== undefined),
+    ) as Partial<Generative>),
+  }
+}
+
+function text(given: Json, name: string): string | undefined {
+  const value = given[name]
+  if (value === undefined || value === null) return undefined
+  if (typeof value !== 'string')
+    throw parsingError(`[generative_qa_parameters] ${name} doesn't support values of type: ${typeof value}`)
+  return value
+}
+
+/** A whole number, which may be given as text; -1 means none. */
+function whole(given: Json, name: string): number | undefined {
+  const value = given[name]
+  if (value === undefined || value === null) return undefined
+  const number = typeof value === 'string' && /^[+-]?\d+$/.test(value) ? Number(value) : value
+  if (typeof number !== 'number' || !Number.isSafeInteger(number)) {
+    throw new OpenSearchError(400, 'number_format_exception', `For input string: "${String(value)}"`)
+  }
+  return number === -1 ? undefined : number
+}
+
+/** The value of two names for the same parameter. @throws ApiError 400 if they differ */
+function either<T>(old: T | undefined, later: T | undefined, names: string): T | undefined {
+  if (old !== undefined && later !== undefined && old !== later) {
+    throw illegalArgument(`${names} are two names for the same: give one of them`)
+  }
+  return later ?? old
+}
+
+function memoryIn(given: Json): string | undefined {
+  const id = either(
+    text(given, 'conversation_id'),
+    text(given, 'memory_id'),
+    '[conversation_id] and [memory_id]',
+  )
+  if (id?.trim() === '') throw illegalArgument('Empty conversation_id is not allowed.')
+  return id
+}
+
+function turnsIn(given: Json): number {
+  const turns = either(
+    whole(given, 'interaction_size'),
+    whole(given, 'message_size'),
+    '[interaction_size] and [message_size]',
+  )
+  if (turns !== undefined && turns < 1) {
+    throw new OpenSearchError(
+      400,
+      'action_request_validation_exception',
+      `Validation Failed: 1: ${NOT_POSITIVE};`,
+    )
+  }
+  return turns ?? DEFAULT_TURNS
+}
+
+/** The texts of `llm_messages`, which replace the question. */
+function questionIn(messages: unknown): string {
+  if (messages === undefined || messages === null) return ''
+  if (!Array.isArray(messages)) throw parsingError('[llm_messages] has to be a list')
+  return messages.flatMap(textsIn).join('\n')
+}
+
+function textsIn(message: unknown): string[] {
+  if (!isObject(message) || typeof message.role !== 'string') throw illegalArgument('message must have role.')
+  const { content } = message
+  if (!Array.isArray(content) || content.length === 0) throw illegalArgument('message must have content.')
+  return content.map((block) => {
+    if (isObject(block) && block.type === 'text' && typeof block.text === 'string') return block.text
+    if (isObject(block) && isObject(block.image) && !block.image.data && !block.image.url) {
+      throw illegalArgument('data or url not found in imageBlock.')
+    }
+    const kind =
+      isObject(block) && (block.image !== undefined || block.type === 'image') ? 'image' : 'document'
+    throw illegalArgument(
+      `[${kind}] of [llm_messages] is not supported here: send its text, or index it and let the search find it`,
+    )
+  })
+}
+
+// =============================================================================
+// A search that a language model answers. It searches, asks the model, and replies in one piece or as a stream.
+
+interface Asked {
+  ext: unknown
+  ahead: Ahead
+  /** what it asks its model, if that was found out ahead. Never rejects */
+  asking: Promise<Asking | undefined>
+  /** the request's body as it came */
+  text: string
+  /** the part of the body that is the search */
+  body: Json
+  stream: boolean
+  /** of the index */
+  name: string
+  find(caller: Call & { gone?: AbortSignal }, body: Json): Promise<Json>
+}
+
+/**
+ * How long an error of a whole answer can still have its own status. Then the answer begins with blanks: OpenSearch's clients
+ * for Python wait 10 s for each read, those for JavaScript 30 s.
+ */
+const PATIENCE_MS = 8_000
+
+/** @throws ApiError */
+export async function answerSearch(
+  call: Call,
+  rag: RagProcessor,
+  pipeline: Pipeline,
+  { ext, ahead, asking, text, body, stream, name, find }: Asked,
+): Promise<unknown> {
+  const started = Date.now()
+  const asked = await admitRag(call, pipeline, rag, { ext, ahead, asking, text })
+  const { generative, until } = asked
+  const standalone = await rewritten(call, pipeline, asked, ahead)
+  const wanted =
+    standalone === undefined ? body : (withQuestion(body, generative.question, standalone.question) as Json)
+  const found = await find({ ...call, gone: call.request.signal }, wanted)
+  const reply = (extra: Json): Json => ({
+    ...found,
+    took: Date.now() - started,
+    ext: { retrieval_augmented_generation: extra },
+  })
+  const words = stream ? answerWording(asked.memory !== undefined) : undefined
+  const passages = passagesOf(found, rag.fields, generative.contextSize, name)
+  try {
+    if (Date.now() >= until) throw timedOut()
+    const turning = await begin(call, asked, passages, standalone, words)
+    if (stream) return await streamed(turning, found, reply, rag.ignoresFailure)
+    const answer = within(until, wholeTurn(turning.read), turning).then((turn) => reply(extOf(turn, turning)))
+    // A reply with line breaks is for people.
+    const left = Math.max(0, started + PATIENCE_MS - Date.now())
+    if (isOn(call.query.pretty) || (await settlesWithin(left, answer))) return await answer
+    const body = answer.catch((error) => (rag.ignoresFailure ? found : failureBody(error, reply)))
+    return slowly(
+      body.then((json) => JSON.stringify(json)),
+      () => void turning.read.stop(),
+    )
+  } catch (error) {
+    if (rag.ignoresFailure) return found
+    return reply(failureOf(error))
+  }
+}
+
+/** Waits for a turn's answer until its caller's time is up. The turn itself then ends, or never begins (turn.ts). */
+async function within<T>(until: number, work: Promise<T>, { read }: Turning): Promise<T> {
+  let timer: ReturnType<typeof setTimeout> | null = null
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(timedOut()), Math.max(0, until - Date.now()) + GRACE_MS)
+  })
+  try {
+    return await Promise.race([work, late])
+  } catch (error) {
+    await read.stop()
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** A turn that reaches its own deadline reports that itself. This extra time is for one that is never reached. */
+const GRACE_MS = 500
+
+/** With a memory, the stream's rest is read at `GET /conversations/:id/events` if it breaks off. */
+const streamed = (
+  turning: Turning,
+  found: Json,
+  reply: (extra: Json) => Json,
+  ignoresFailure: boolean,
+): Promise<Response> => {
+  const encoder = new AnswerEncoder({
+    found,
+    hasMemory: turning.memory,
+    ignoresFailure,
+    whole: (turn) => reply(extOf(turn, turning)),
+    failed: ({ status, message, code }) =>
+      failureBody(coded(code ?? codeOfStatus(status), status, message), reply),
+  })
+  return streamTurn(turning.read, encoder, { headers: {}, opensAt: 'once' })
+}
+
+function failureBody(error: unknown, reply: (extra: Json) => Json): Json {
+  try {
+    return reply(failureOf(error))
+  } catch (refusal) {
+    return errorEnvelope(refusal).body
+  }
+}
+
+// =============================================================================
+// The stream of a search that is answered.
+
+/** How the pieces of an answer are written. @param hasMemory whether events carry ids */
+export const answerWording = (hasMemory: boolean): Wording =>
+  eventWording([
+    ...(hasMemory ? (['id: ', { slot: 'turn' }, '.', { slot: 'seq' }, '\n'] as const) : []),
+    'event: answer\ndata: {"text":"',
+    { slot: 'text' },
+    '"}\n\n',
+  ])
+
+interface Searched {
+  /** the reply of the search alone */
+  found: Json
+  hasMemory: boolean
+  /** whether the pipeline answers with the search alone if the turn fails */
+  ignoresFailure: boolean
+  /** The whole reply at the turn's end. */
+  whole(turn: Turn): Json
+  /** The body of an error. */
+  failed(failure: Failure): Json
+}
+
+/**
+ * Server-sent events: `hits` with the search's reply, `answer` with each piece of text, and `done` with the whole
+ * reply; `error` if it fails, or `done` with the hits alone if the pipeline ignores failures. With a memory, events carry
+ * the ids of the conversation's log.
+ */
+export class AnswerEncoder implements TurnEncoder {
+  readonly #searched: Searched
+  readonly #wording: Wording
+  readonly #turn = emptyTurn()
+  #begun = false
+
+  constructor(searched: Searched) {
+    this.#searched = searched
+    this.#wording = answerWording(searched.hasMemory)
+  }
+
+  encode(event: TurnEvent): string {
+    fold(this.#turn, event)
+    const head = this.#opening()
+    if (event.type === 'delta') return head + writeDelta(this.#wording, event)
+    if (event.type === 'done') return head + this.#written(event, 'done', this.#searched.whole(this.#turn))
+    return head
+  }
+
+  fail(failure: Failure): string {
+    const { found, ignoresFailure, failed } = this.#searched
+    if (ignoresFailure) return this.#opening() + written('done', found)
+    return written('error', failed(failure))
+  }
+
+  #opening(): string {
+    if (this.#begun) return ''
+    this.#begun = true
+    return written('hits', this.#searched.found)
+  }
+
+  #written({ turn, seq }: TurnEvent, type: string, data: unknown): string {
+    return (this.#searched.hasMemory ? `id: ${turn}.${seq}\n` : '') + written(type, data)
+  }
+}
+
+const written = (type: string, data: unknown): string => `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`

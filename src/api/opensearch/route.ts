@@ -5,16 +5,15 @@
 import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
 import { ApiError, inFull } from '../../errors'
-import { parseExact } from '../../lib/exact-json'
-import { requireShallow } from '../../lib/json-depth'
+import { parseExact, requireShallow } from '../../lib/json'
+import { findCollection } from '../../registry/collections'
 import { ownObject } from '../../registry/engines'
-import { findCollection } from '../../registry/names'
 import type { Outline } from '../../search/collection/outline'
 import type { CollectionRpc } from '../../search/collection/rpc'
 import { badJson, discardBody, readText } from '../http/body'
-import { presentedKey } from '../http/presented-key'
-import { notFound } from '../http/response'
-import { type App, addRoute, type Call, type OpenCall, type Route, register } from '../http/route'
+import { presentedKey } from '../http/cors'
+import { notFound } from '../http/deliver'
+import { type App, addRoute, type Call, type OpenCall, type Route, register } from '../http/router'
 import {
   answer,
   illegalArgument,

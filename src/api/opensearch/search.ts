@@ -1,15 +1,14 @@
-/** `_search`, `_count` and `_msearch`: converts OpenSearch's body to the collection's search, and its hits back. */
-
+/** `_search` and `_count`: the body, the parameters that replace parts of it, hybrid queries, and the reply. */
 import type { Access } from '../../auth/access'
-import { countSearches, requireFewSearches } from '../../auth/limits'
+import { countSearches, requireFewSearches } from '../../auth/authenticate'
 import { ApiError, forbidden, unwrap } from '../../errors'
 import { mapFew } from '../../lib/few'
 import type { Hit, SearchParameters, SearchResult } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
+import { override } from '../http/body'
 import { slowAnswer } from '../http/deliver'
-import { override } from '../http/parameters'
 import { ofRequest, planSearch, runSearch } from '../http/plan'
-import type { Call } from '../http/route'
+import type { Call } from '../http/router'
 import {
   aggregate,
   FACET_VALUES,
@@ -18,23 +17,212 @@ import {
   MOST_SEARCHES,
   parseAggregations,
 } from './aggregations'
-import { answerSearch } from './answered'
 import type { Compiled } from './compiled'
-import { errorEnvelope, illegalArgument, parsingError, searched, unsupported } from './errors'
+import {
+  errorEnvelope,
+  illegalArgument,
+  OpenSearchError,
+  parsingError,
+  searched,
+  shardError,
+  unsupported,
+} from './errors'
 import { Fields } from './fields'
 import { and, type Filter, filterBy } from './filter'
-import { highlightOf, highlightParameters } from './highlight'
-import { combine, depthOf, hybridQueries } from './hybrid'
+import { highlightOf, highlightParameters, parseSort, type Sort } from './hits'
 import { keptOf } from './mapping'
 import { searchParameters, setOf } from './parameters'
 import { type Normalization, pipelineOf } from './pipelines'
 import { readSearchAhead } from './prefetch'
 import { askAhead } from './prefetch-answer'
 import { compileQuery } from './query'
+import { answerSearch } from './rag'
 import { type Index, isObject, isOn, type Json, openIndex, parseObject, readBody, readObject } from './route'
-import { parseSearchBody, queryOf, type SearchBody, WINDOW } from './search-body'
-import { parseSort, type Sort } from './sort'
 import { fieldsShown, type SourceFilter, sourceFilter, toSource } from './source'
+
+// =============================================================================
+// The body of a search, and the parameters that replace parts of it.
+
+/** Hits that a search can reach: OpenSearch's `index.max_result_window`. */
+export const WINDOW = 10_000
+
+export interface SearchBody {
+  query: unknown
+  from: number
+  size: number
+  sort: unknown
+  source: unknown
+  highlight: unknown
+  fields: unknown
+  /** a query that hits have to pass besides, and aggregations not */
+  postFilter: unknown
+  aggregations: Json
+  /** whether `hits.total` is wanted */
+  total: boolean
+  /** hits below this score are left out; 0 leaves out none */
+  minScore: number
+}
+
+const KEYS = [
+  'query',
+  'from',
+  'size',
+  'sort',
+  '_source',
+  'highlight',
+  'aggs',
+  'aggregations',
+  'track_total_hits',
+  'min_score',
+  'timeout',
+  'fields',
+  'post_filter',
+]
+
+/** Keys that ask for something that is not served, unless their value says that nothing is wanted: clients send those by default. */
+const OPTIONAL = [
+  'explain',
+  'profile',
+  'version',
+  'seq_no_primary_term',
+  'track_scores',
+  'terminate_after',
+  'stored_fields',
+  'docvalue_fields',
+  'script_fields',
+  'indices_boost',
+  'rescore',
+  'ext',
+  'stats',
+  'suggest',
+  'collapse',
+  'search_after',
+]
+
+const asksNothing = (value: unknown): boolean =>
+  value === false ||
+  value === 0 ||
+  (typeof value === 'object' && (value === null || Object.keys(value).length === 0))
+
+/** The keys accepted in a search over a list of objects. */
+export const SEARCH_KEYS_OF_LISTS = [
+  'query',
+  'from',
+  'size',
+  'sort',
+  '_source',
+  'track_total_hits',
+  'version',
+  'seq_no_primary_term',
+  'timeout',
+]
+
+/** They change no answer of one shard that is searched anew each time. */
+export const OF_SHARDS = [
+  'preference',
+  'request_cache',
+  'routing',
+  'search_type',
+  'allow_partial_search_results',
+  'batched_reduce_size',
+  'cancel_after_time_interval',
+  'ccs_minimize_roundtrips',
+  'max_concurrent_shard_requests',
+  'pre_filter_shard_size',
+]
+
+/** Query parameters of a search. */
+export const SEARCH_PARAMETERS = [
+  'q',
+  'df',
+  'default_operator',
+  'from',
+  'size',
+  'sort',
+  '_source',
+  '_source_includes',
+  '_source_excludes',
+  'track_total_hits',
+  'rest_total_hits_as_int',
+  'search_pipeline',
+  'typed_keys',
+  ...OF_SHARDS,
+]
+
+/** @throws ApiError 400 that names what is unknown */
+export function parseSearchBody(body: Json, query: Record<string, string>): SearchBody {
+  const isKnown = (key: string) => KEYS.includes(key) || (OPTIONAL.includes(key) && asksNothing(body[key]))
+  const unknown = Object.keys(body).find((key) => !isKnown(key))
+  const hint = unknown === 'search_after' ? ' Go on with [from], or with a scroll.' : ''
+  if (unknown !== undefined)
+    throw parsingError(`Unknown key for a ${tokenOf(body[unknown])} in [${unknown}].${hint}`)
+  const from = countOf('from', query.from, body.from, 0)
+  const size = countOf('size', query.size, body.size, 10)
+  if (from + size > WINDOW) {
+    throw shardError(
+      `Result window is too large, from + size must be less than or equal to: [${WINDOW}] but was [${from + size}].`,
+      'illegal_argument_exception',
+    )
+  }
+  const aggregations = body.aggs ?? body.aggregations ?? {}
+  if (!isObject(aggregations)) throw parsingError('[aggs] has to be an object')
+  return {
+    query: query.q === undefined ? (body.query ?? { match_all: {} }) : queryOf(query),
+    from,
+    size,
+    sort: query.sort === undefined ? body.sort : query.sort.split(',').map(sortOf),
+    source: body._source,
+    highlight: body.highlight,
+    fields: asksNothing(body.fields) ? undefined : body.fields,
+    postFilter: asksNothing(body.post_filter) ? undefined : body.post_filter,
+    aggregations,
+    total: String(query.track_total_hits ?? body.track_total_hits ?? true) !== 'false',
+    minScore: minScoreOf(body.min_score ?? 0),
+  }
+}
+
+/** No score is negative. @throws ApiError 400 */
+function minScoreOf(given: unknown): number {
+  if (typeof given !== 'number') throw parsingError(`[min_score] takes a number, not a ${tokenOf(given)}`)
+  return Math.max(0, given)
+}
+
+function tokenOf(value: unknown): string {
+  if (Array.isArray(value)) return 'START_ARRAY'
+  if (isObject(value)) return 'START_OBJECT'
+  return `VALUE_${value === null ? 'NULL' : typeof value === 'boolean' ? String(value).toUpperCase() : typeof value === 'number' ? 'NUMBER' : 'STRING'}`
+}
+
+function countOf(name: string, parameter: string | undefined, key: unknown, otherwise: number): number {
+  const given = parameter ?? key
+  if (given === undefined) return otherwise
+  const number = typeof given === 'string' && given.trim() !== '' ? Number(given) : given
+  if (typeof number !== 'number' || !Number.isSafeInteger(number)) {
+    if (parameter !== undefined)
+      throw illegalArgument(`Failed to parse int parameter [${name}] with value [${parameter}]`)
+    const reason = `For input string: "${String(key)}" of [${name}]`
+    throw new OpenSearchError(400, 'number_format_exception', reason)
+  }
+  if (number < 0) throw illegalArgument(`[${name}] parameter cannot be negative, found [${number}]`)
+  return number
+}
+
+/** `?q=` as a query. */
+export const queryOf = ({ q, df, default_operator }: Record<string, string>): Json => ({
+  query_string: {
+    query: q,
+    ...(df !== undefined && { default_field: df }),
+    ...(default_operator !== undefined && { default_operator }),
+  },
+})
+
+const sortOf = (text: string): unknown => {
+  const colon = text.lastIndexOf(':')
+  return colon < 0 ? text : { [text.slice(0, colon)]: text.slice(colon + 1) }
+}
+
+// =============================================================================
+// `_search`, `_count` and `_msearch`: converts OpenSearch's body to the collection's search, and its hits back.
 
 /** Most hits of one collection search. */
 const PAGE = 250
@@ -345,4 +533,91 @@ export async function count(call: Call): Promise<unknown> {
     const { found } = await runOne({ ...call, gone }, index.name, parameters)
     return { count: found, _shards: SHARDS }
   })
+}
+
+// =============================================================================
+// `hybrid`: several queries with their own hits, whose scores are normalised and combined into one list.
+
+const MOST_QUERIES = 5
+/** Fewest hits of each query that are considered. */
+const FEWEST_HITS = 100
+/** The score that OpenSearch gives the worst hit of a query: above zero, because it was found. */
+const WORST = 0.001
+
+/** The queries of a hybrid query; undefined for any other query. @throws ApiError 400 */
+export function hybridQueries(query: unknown): unknown[] | undefined {
+  if (!isObject(query) || !Object.hasOwn(query, 'hybrid')) return undefined
+  const { queries, ...others } = isObject(query.hybrid) ? query.hybrid : {}
+  const [unknown] = Object.keys(others)
+  if (unknown !== undefined) throw parsingError(`[hybrid] query does not support [${unknown}]`)
+  if (Object.keys(query).length > 1) throw parsingError('[hybrid] malformed query, expected [END_OBJECT]')
+  if (!Array.isArray(queries) || queries.length === 0) throw illegalArgument('[hybrid] requires queries')
+  if (queries.length > MOST_QUERIES) {
+    throw illegalArgument(
+      `Number of sub-queries exceeds maximum supported by [hybrid] query [${MOST_QUERIES}]`,
+    )
+  }
+  return queries
+}
+
+const depthOf = (from: number, size: number): number => Math.max(FEWEST_HITS, from + size)
+
+/**
+ * Combines the hits of several queries into one list, best first. @param lists hits with `_score`. @throws ApiError
+ * 400
+ */
+export function combine(lists: Json[][], normalization: Normalization | undefined): Json[] {
+  const weights = normalization?.weights ?? lists.map(() => 1)
+  if (weights.length !== lists.length) {
+    throw illegalArgument(
+      `number of weights [${weights.length}] must match number of sub-queries [${lists.length}] in hybrid query`,
+    )
+  }
+  const found = new Map<unknown, { hit: Json; scores: number[] }>()
+  for (const [at, hits] of lists.entries()) {
+    const scores = normalised(
+      hits.map(({ _score }) => Number(_score ?? 0)),
+      normalization,
+    )
+    for (const [place, hit] of hits.entries()) {
+      const known = found.get(hit._id) ?? { hit, scores: lists.map(() => 0) }
+      known.scores[at] = scores[place]!
+      found.set(hit._id, known)
+    }
+  }
+  return [...found.values()]
+    .map(({ hit, scores }) => ({ ...hit, _score: combined(scores, weights, normalization) }))
+    .sort((a, b) => b._score - a._score)
+}
+
+function normalised(scores: number[], normalization: Normalization | undefined): number[] {
+  if (normalization === undefined) return scores
+  const { technique, rankConstant } = normalization
+  if (rankConstant !== undefined) return scores.map((_, place) => 1 / (rankConstant + place + 1))
+  if (technique === 'l2') {
+    const length = Math.hypot(...scores)
+    return scores.map((score) => (length === 0 ? WORST : score / length))
+  }
+  const least = Math.min(...scores)
+  const most = Math.max(...scores)
+  return scores.map((score) => (most === least ? 1 : Math.max(WORST, (score - least) / (most - least))))
+}
+
+/** @see https://opensearch.org/docs/latest/search-plugins/search-pipelines/normalization-processor/ */
+function combined(scores: number[], weights: number[], normalization: Normalization | undefined): number {
+  if (normalization === undefined) return Math.max(...scores)
+  const all = scores.map((score, at) => ({ score, weight: weights[at]! }))
+  const sum = (of: typeof all, value: (each: (typeof all)[number]) => number): number =>
+    of.reduce((total, each) => total + value(each), 0)
+  if (normalization.combination === 'arithmetic_mean') {
+    const whole = normalization.rankConstant === undefined ? sum(all, ({ weight }) => weight) : 1
+    return sum(all, ({ score, weight }) => score * weight) / (whole || 1)
+  }
+  // Neither of these means can take a zero, so a query that did not find the hit is left out.
+  const some = all.filter(({ score }) => score > 0)
+  const weight = sum(some, (each) => each.weight)
+  if (weight === 0) return 0
+  return normalization.combination === 'geometric_mean'
+    ? Math.exp(sum(some, ({ score, weight }) => weight * Math.log(score)) / weight)
+    : weight / sum(some, ({ score, weight }) => weight / score)
 }

@@ -3,7 +3,7 @@
 import type { InferOutput } from 'valibot'
 import { textOf } from '../../lib/parts'
 import type { Turn } from '../../turn/fold'
-import { askedReplies } from '../shared/results'
+import { askedReplies } from '../shared/sources'
 import type { Answer } from './response-schemas'
 
 export type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results: unknown[] }

@@ -5,19 +5,19 @@ import {
   getConversation,
   listConversations,
   renameConversation,
+  requireConversationId,
   traceConversation,
 } from '../../conversation/conversations'
-import { deleteConversation, deleteUserConversations } from '../../conversation/erasure'
-import { requireConversationId } from '../../conversation/open-row'
+import { deleteConversation, deleteUserConversations } from '../../conversation/expiry'
 import { unwrap } from '../../errors'
 import type { Asker } from '../../turn/request'
 import { askerOf } from '../http/admit-turn'
 import { forgetUser, speaksFor } from '../http/analytics'
+import { json } from '../http/deliver'
 import { originOf } from '../http/request-log'
-import { json } from '../http/response'
-import { eventReader } from '../shared/read'
+import { eventReader } from '../shared/stream'
+import { streamLog } from './encoder'
 import type { operations } from './operations'
-import { streamLog } from './reply'
 import type { Served } from './route'
 import { PAGE } from './schemas'
 

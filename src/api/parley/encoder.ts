@@ -8,11 +8,24 @@
  * JSON escapes line breaks, so the data is always one line. A `retrieval` shows the engine's replies beside the documents of
  * the prompt.
  */
+
+import type { Answering } from '../../conversation/ask'
 import { textOf } from '../../lib/parts'
-import type { SearchReply, TurnEvent } from '../../turn/events'
-import { writeDelta } from '../../turn/wording'
-import { askedReplies } from '../shared/results'
-import { eventWording } from '../shared/stream'
+import { settlesWithin } from '../../lib/waiting'
+import { type SearchReply, type TurnEvent, writeDelta } from '../../turn/events'
+import { deliver } from '../http/deliver'
+import { askedReplies } from '../shared/sources'
+import {
+  COMMENT,
+  type EventEncoder,
+  type EventReader,
+  eventWording,
+  OPENINGS,
+  streamEvents,
+  throwFailure,
+  wholeTurn,
+} from '../shared/stream'
+import { answerOf } from './answer'
 import { wordsOf } from './errors'
 
 /** How long a client waits before it reconnects, in milliseconds. Sent once, at the beginning of a stream. */
@@ -72,4 +85,60 @@ export class LogEncoder {
       ...(cut && { cut }),
     }
   }
+}
+
+// =============================================================================
+// Replies on Parley's own routes: the log of a conversation as server-sent events, or a turn as one JSON object.
+
+/**
+ * Streams a turn. If an error comes first and at once, it is a plain reply with its own status. Any other error is an
+ * event.
+ *
+ * @throws ApiError
+ */
+export async function answerStreaming(read: EventReader, headers: Record<string, string>): Promise<Response> {
+  const first = read()
+  const isQuick = await settlesWithin(OPENINGS.event.graceMs, first).catch(() => false)
+  const [event] = (isQuick && (await first)) || []
+  if (event) throwFailure(event)
+  return streamLog(read, headers, first)
+}
+
+/**
+ * Streams the events of all turns to the end of the log.
+ *
+ * @param first a read that has begun
+ */
+export const streamLog = (
+  read: EventReader,
+  headers: Record<string, string> = {},
+  first?: ReturnType<EventReader>,
+): Response =>
+  streamEvents(read, logEncoder(), {
+    headers: { 'cache-control': 'no-store', ...headers },
+    head: { text: RETRY, end: false },
+    heartbeat: COMMENT,
+    pending: first,
+  })
+
+/**
+ * Writes each event by itself, because each has a number. A stream that ends without `done` or `error` was cut off, and its
+ * client asks for the rest.
+ */
+function logEncoder(): EventEncoder {
+  const log = new LogEncoder()
+  return {
+    encode: (events) => ({ text: events?.map((event) => log.encode(event)).join('') ?? '', end: !events }),
+    breakOff: () => '',
+  }
+}
+
+/** Replies with the whole turn. @throws ApiError if it fails */
+export async function answerWhole(
+  read: EventReader,
+  headers: Record<string, string>,
+  delivery: Answering['delivery'],
+): Promise<Response> {
+  const turn = await wholeTurn(read)
+  return deliver(answerOf(turn), headers, delivery(turn.turn))
 }

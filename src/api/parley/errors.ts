@@ -2,7 +2,7 @@
 import { ApiError, type ErrorCode } from '../../errors'
 import { codeOf } from '../../turn/errors'
 import type { ErrorEvent } from '../../turn/events'
-import { type FailedRequest, failureOf, json } from '../http/response'
+import { type FailedRequest, failureOf, json } from '../http/deliver'
 
 /** Codes with a status and words of their own here. Errors with other codes are unchanged. */
 const TABLE: Partial<Record<ErrorCode, { status?: number; words: string }>> = {

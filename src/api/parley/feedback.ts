@@ -3,7 +3,7 @@ import { FEEDBACK_ACTION } from '../../auth/access'
 import { deleteFeedback, giveFeedback } from '../../conversation/conversations'
 import type { Asker } from '../../turn/request'
 import { askerOf } from '../http/admit-turn'
-import { json } from '../http/response'
+import { json } from '../http/deliver'
 import type { operations } from './operations'
 import type { Served } from './route'
 

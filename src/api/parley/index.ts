@@ -1,5 +1,5 @@
 /** Parley's own API: conversations of all protocols, assistants, and maintenance. */
-import { type App, register } from '../http/route'
+import { type App, register } from '../http/router'
 import * as assistants from './assistants'
 import { count, documents, page, restore } from './backup'
 import { follow, get, list, remove, removeOfUser, rename, stop, trace } from './conversations'

@@ -1,8 +1,7 @@
 /** Maintenance by the operator. */
 
-import { reconcileCollection } from '../../registry/reconcile-vectors'
-import { resealAll } from '../../registry/rotate-secrets'
-import { json } from '../http/response'
+import { reconcileCollection, resealAll } from '../../registry/operations'
+import { json } from '../http/deliver'
 import type { operations } from './operations'
 import type { Served } from './route'
 

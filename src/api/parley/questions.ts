@@ -1,16 +1,15 @@
 /** Questions on Parley's own routes, answered whole or as a stream. */
 
-import { pinnedModel } from '../../auth/identity'
+import { pinnedModel } from '../../auth/access'
 import { ask, chatOf } from '../../conversation/ask'
 import { ApiError, modelMissing } from '../../errors'
 import { contentOf } from '../../lib/parts'
 import { admitTurn } from '../http/admit-turn'
 import { findHistory, findOpenModel, openAssistant } from '../http/open-assistant'
 import { askAssistant, partsOf, requireRoom } from '../shared/assistant'
-import { chatReader, eventReader } from '../shared/read'
-import { LOG_WORDING } from './encoder'
+import { chatReader, eventReader } from '../shared/stream'
+import { answerStreaming, answerWhole, LOG_WORDING } from './encoder'
 import type { operations } from './operations'
-import { answerStreaming, answerWhole } from './reply'
 import type { Served } from './route'
 import { planSearches } from './searches'
 

@@ -161,7 +161,7 @@ export const UserHeader = once(() =>
         v.description(
           'A secret of the visitor who asks: a random value of 32 to 256 letters, digits, dashes and underscores. What is asked with it is open to nobody else with this key',
         ),
-        // Checked where every protocol is (auth/identity.ts).
+        // Checked where every protocol is (auth/access.ts).
         v.metadata({ minLength: 32, maxLength: 256 }),
       ),
     ),

@@ -2,7 +2,7 @@
 import { requireCollections } from '../../auth/admit'
 import { register, runNow } from '../../sources/register'
 import { getSource, listSources, removeSource } from '../../sources/source'
-import { json } from '../http/response'
+import { json } from '../http/deliver'
 import type { operations } from './operations'
 import type { Served } from './route'
 

@@ -5,7 +5,7 @@
 import { ApiError } from '../../errors'
 import { meant, nearest } from '../../lib/nearest'
 import { isObject } from '../../search/schema/values'
-import { COMMON_PARAMETERS } from '../http/parameters'
+import { COMMON_PARAMETERS } from '../http/body'
 import type { Operation, Schema } from './operations'
 
 /** What valibot's schemas of objects, lists and optional values have in common. */

@@ -1,7 +1,7 @@
 /** Usage: one row for each day, key and model. */
 import { database } from '../../db/client'
 import { dayOf, listUsage } from '../../db/usage'
-import { json } from '../http/response'
+import { json } from '../http/deliver'
 import type { operations } from './operations'
 import type { Served } from './route'
 import { MOST_USAGE } from './schemas'

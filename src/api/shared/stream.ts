@@ -1,12 +1,176 @@
-/** One turn as an HTTP reply: streamed while it runs, or whole at its end. */
-import type { Failure } from '../../errors'
-import { settlesWithin } from '../../lib/settles'
-import { interruptionOf } from '../../turn/errors'
-import { INTERRUPTION_SEQ, type TurnEvent } from '../../turn/events'
-import { emptyTurn, fold, type Turn } from '../../turn/fold'
-import { Heartbeat, type Wording } from '../../turn/wording'
-import { failureOf } from '../http/response'
-import { type EventReader, endless, throwFailure } from './read'
+/** Reads the events that a Conversation object streams, and streams the reply that a protocol makes of them. */
+import { coded, type Failure } from '../../errors'
+import { settlesWithin } from '../../lib/waiting'
+import { errorOf, interrupted, interruptionOf, searchFailed } from '../../turn/errors'
+import { readEvent } from '../../turn/event-line'
+import {
+  Heartbeat,
+  INTERRUPTION_SEQ,
+  isForReaders,
+  isNumbered,
+  isTerminal,
+  type Position,
+  type TurnEvent,
+  type Wording,
+} from '../../turn/events'
+import { allFailed, emptyTurn, eventsOf, fold, type Turn } from '../../turn/fold'
+import { failureOf } from '../http/deliver'
+
+// =============================================================================
+// Reads the events that a Conversation object streams: lines of JSON.
+
+export interface EventReader {
+  /** The events of the next network read that completes at least one; undefined at the end. */
+  (): Promise<TurnEvent[] | undefined>
+  stop(): Promise<void>
+  /** the pieces of the answer after its first, as the protocol writes them. The events do not have them then */
+  readonly words?: ReadableStream<Uint8Array> | undefined
+  /** whether the stream broke off, and its rest was asked for */
+  wasResumed?(): boolean
+  /**
+   * Call this if nothing is shown before the turn's end: where the stream breaks off, the turn is then read anew from its first event,
+   * because it may run again and say something else. @param forget called when that happens
+   */
+  anew?(forget: () => void): void
+}
+
+/** Reads a turn that has ended as if it were written now. */
+export function endedReader(turn: Turn): EventReader {
+  const batches = [eventsOf(turn)]
+  return Object.assign(async () => batches.shift(), { stop: async () => {} })
+}
+
+/** Asks for the events after a position, or for all if none was read; null if there are none. */
+export type Resume = (after?: Position) => Promise<ReadableStream<Uint8Array> | null>
+
+/** How often to resume one turn. */
+const MOST_RESUMPTIONS = 3
+
+/**
+ * @param resume for the events of a single turn. If the stream breaks off, because the object was reset or moved, the
+ *   reader asks for the rest. The turn then runs again, and its rest follows unless some of its answer was read: then it is an
+ *   error. The reader ends with the turn
+ * @param words the pieces that the object writes itself (turn/events.ts)
+ */
+export function eventReader(
+  events: ReadableStream<Uint8Array>,
+  resume?: Resume,
+  words?: ReadableStream<Uint8Array>,
+): EventReader {
+  let reader = events.getReader()
+  let decoder = new TextDecoder()
+  /** parts of an unfinished line. Joined once it is complete, because a line can come in hundreds of pieces */
+  let begun: string[] = []
+  /** events that belong to the next numbered event: both are delivered, or neither */
+  let held: TurnEvent[] = []
+  let last: TurnEvent | undefined
+  let stopped = false
+  let resumptions = 0
+  let forget: (() => void) | undefined
+
+  const nextChunk = async (): Promise<Uint8Array | undefined> => {
+    try {
+      const { value } = await reader.read()
+      if (value || !resume || stopped) return value
+    } catch (error) {
+      if (!resume || stopped) throw error
+    }
+    await goOn(resume)
+    return nextChunk()
+  }
+  /** @throws ApiError 503 if the rest is unknown */
+  const goOn = async (resume: Resume): Promise<void> => {
+    if (resumptions++ === MOST_RESUMPTIONS) endless()
+    const after = last && { turn: last.turn, seq: forget ? -1 : last.seq }
+    forget?.()
+    const more = (await resume(after).catch(() => null)) ?? endless()
+    reader = more.getReader()
+    decoder = new TextDecoder()
+    begun = []
+    held = []
+  }
+
+  const read = async (): Promise<TurnEvent[] | undefined> => {
+    for (;;) {
+      if (resume && last && isTerminal(last)) return undefined
+      const chunk = await nextChunk()
+      if (!chunk) return undefined
+      const piece = decoder.decode(chunk, { stream: true })
+      const end = piece.lastIndexOf('\n')
+      if (end < 0) {
+        begun.push(piece)
+        continue
+      }
+      const lines = (begun.join('') + piece.slice(0, end)).split('\n')
+      begun = [piece.slice(end + 1)]
+      const events = [...held, ...lines.map(readEvent).filter(isForReaders)]
+      const whole = events.findLastIndex(isNumbered) + 1
+      held = events.slice(whole)
+      if (whole === 0) continue
+      const batch = events.slice(0, whole)
+      const terminal = resume ? batch.findIndex(isTerminal) : -1
+      if (terminal >= 0) batch.length = terminal + 1
+      last = batch.at(-1)
+      return batch
+    }
+  }
+  const stop = async (): Promise<void> => {
+    stopped = true
+    await reader.cancel().catch(() => {})
+  }
+  const anew = (whenBroken: () => void): void => {
+    forget = whenBroken
+  }
+  return Object.assign(read, { stop, words, wasResumed: () => resumptions > 0, anew })
+}
+
+/** A reader that changes what another one reads. */
+export const readerOver = (
+  { stop, words, wasResumed, anew }: EventReader,
+  read: () => Promise<TurnEvent[] | undefined>,
+): EventReader =>
+  Object.assign(read, { stop, words, ...(wasResumed && { wasResumed }), ...(anew && { anew }) })
+
+/**
+ * The events for a protocol that shows no search results. If every search failed, the error comes in place of the
+ * retrieval: a retrieval would begin the reply, and the error could no longer have an HTTP status of its own.
+ */
+export function chatReader(
+  events: ReadableStream<Uint8Array>,
+  resume?: Resume,
+  words?: ReadableStream<Uint8Array>,
+): EventReader {
+  const read = eventReader(events, resume, words)
+  const readChat = async (): Promise<TurnEvent[] | undefined> => {
+    const batch = await read()
+    const failed = batch?.findIndex((event) => searchError(event) !== undefined) ?? -1
+    if (!batch || failed < 0) return batch
+    return [...batch.slice(0, failed), searchError(batch[failed]!)!]
+  }
+  return readerOver(read, readChat)
+}
+
+/** The error of the first search, if in this event all searches failed. */
+export function searchError(event: TurnEvent): TurnEvent | undefined {
+  if (event.type !== 'retrieval') return undefined
+  const { searches, conversation_id, turn, seq } = event
+  const [{ error } = {}] = searches
+  if (!error || !allFailed({ summaries: searches })) return undefined
+  return { ...errorOf(searchFailed(error.status, error.message)), conversation_id, turn, seq }
+}
+
+/** A turn always ends in `done` or `error`. If its stream ends without either, it was cut off. @throws ApiError 503 */
+function endless(): never {
+  throw interrupted()
+}
+
+/** @throws ApiError if this event is the turn's error */
+export function throwFailure(event: TurnEvent): void {
+  if (event.type === 'error') throw coded(event.code, event.status, event.message)
+}
+
+// =============================================================================
+// One turn as an HTTP reply: streamed while it runs, or whole at its end.
 
 /** Writes the events of one turn in a protocol's words. Each stream has its own encoder, which may keep state. */
 export interface TurnEncoder {
@@ -15,13 +179,13 @@ export interface TurnEncoder {
   /** The text that ends the stream of a turn that failed or was cut off. */
   fail(failure: Failure): string
   /**
-   * Call this after the conversation's object wrote this many pieces of text (turn/wording.ts). For encoders that
+   * Call this after the conversation's object wrote this many pieces of text (turn/events.ts). For encoders that
    * number their output
    */
   passed?(pieces: number): void
 }
 
-export interface TurnStreaming {
+interface TurnStreaming {
   headers: Record<string, string>
   /** written when nothing else is; a comment in server-sent events by default */
   heartbeat?: string
@@ -129,7 +293,7 @@ export interface Opening {
   graceMs: number
 }
 
-export interface TurnHead {
+interface TurnHead {
   events: TurnEvent[]
   /** a read that has begun and not ended */
   pending?: ReturnType<EventReader>
@@ -173,14 +337,14 @@ export interface EventEncoder {
 }
 
 /** Text to write. */
-export interface Words {
+interface Words {
   text: string
   /** true if the stream ends here */
   end: boolean
 }
 
 /** How a log is streamed. */
-export interface EventStream {
+interface EventStream {
   headers: Record<string, string>
   /** written first */
   head: Words
@@ -251,7 +415,7 @@ async function writeLog(
         events = await read()
         continue
       }
-      // The pieces after the first one were written by the conversation's object (turn/wording.ts).
+      // The pieces after the first one were written by the conversation's object (turn/events.ts).
       await put(events.slice(0, first + 1))
       const isWhole = await output.copy(words)
       words = undefined

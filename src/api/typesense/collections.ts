@@ -1,26 +1,41 @@
-/** Collections: their schemas, not their documents. */
+/** Collections and aliases. */
 import { ADMIN } from '../../auth/access'
 import { requireCollections } from '../../auth/admit'
+import type { DocumentStore } from '../../engines/port'
 import { ApiError, forbidden, plainFailure, unwrap } from '../../errors'
-import { rest } from '../../lib/turn-taking'
+import { rest } from '../../lib/waiting'
 import {
   cloneCollection,
   createCollection,
+  deleteAlias,
   dropCollection,
+  findCollection,
+  forgetNames,
+  getAlias,
+  listAliases,
   listCollections,
+  putAlias,
   reconnectCollection,
   switchCollections,
 } from '../../registry/collections'
-import { nodesOf } from '../../registry/engines'
-import { findCollection, forgetNames } from '../../registry/names'
+import { documentsOf, nodesOf } from '../../registry/engines'
 import { isObject } from '../../search/schema/values'
 import type { CollectionSummary } from '../../search/types'
-import { readExactJson } from '../http/body'
-import { hinting, isTrue, listed, NEEDED, unsigned } from '../http/parameters'
+import { hinting, isTrue, listed, NEEDED, readExactJson, readJson, unsigned } from '../http/body'
+import { json } from '../http/deliver'
 import { originOf } from '../http/request-log'
-import { json } from '../http/response'
-import type { Call, Route } from '../http/route'
-import { openCollection } from './collection'
+import type { Call, Route } from '../http/router'
+
+// =============================================================================
+// The collection that a route names.
+
+/** @throws ApiError 404 when neither a collection nor an alias has that name */
+export async function openCollection(env: Cloudflare.Env, name: string): Promise<DocumentStore> {
+  return documentsOf(env, await findCollection(env, name))
+}
+
+// =============================================================================
+// Collections: their schemas, not their documents.
 
 /**
  * A summary as the request's key may read it. `embedding_error` quotes the embedding provider, so a key made for pages
@@ -141,4 +156,45 @@ export const collectionRoutes: Route[] = [
   { method: 'GET', path: `${COLLECTION}/nodes`, action: 'collections:get', handle: nodes },
   { method: 'PATCH', path: COLLECTION, action: 'collections:update', handle: alter },
   { method: 'DELETE', path: COLLECTION, action: 'collections:delete', handle: drop },
+]
+
+// =============================================================================
+// Aliases: second names of collections, valid wherever a collection's name is. Anyone who may use an alias's name can
+// use the alias. So a key must allow the alias by name, and to point an alias somewhere it must allow that collection
+// too.
+
+const ALIAS = '/aliases/:alias'
+
+const requireAlias = ({ access, path, record }: Call): void =>
+  requireCollections(access, record.action!, [path.alias!], record)
+
+async function upsert(call: Call): Promise<Response> {
+  const { env, request, path, access, record } = call
+  requireAlias(call)
+  const body = await readJson(request)
+  const target = (body as { collection_name?: unknown } | null)?.collection_name
+  if (typeof target === 'string') requireCollections(access, record.action!, [target], record)
+  return json(await hinting(body, NEEDED.alias, () => putAlias(env, path.alias!, body)))
+}
+
+async function showAliases({ env, access }: Call): Promise<Response> {
+  const aliases = await listAliases(env)
+  return json({ aliases: aliases.filter(({ name }) => access.allows('aliases:list', name)) })
+}
+
+async function showAlias(call: Call): Promise<Response> {
+  requireAlias(call)
+  return json(await getAlias(call.env, call.path.alias!))
+}
+
+async function remove(call: Call): Promise<Response> {
+  requireAlias(call)
+  return json(await deleteAlias(call.env, call.path.alias!))
+}
+
+export const aliasRoutes: Route[] = [
+  { method: 'PUT', path: ALIAS, action: 'aliases:upsert', handle: upsert },
+  { method: 'GET', path: '/aliases', action: 'aliases:list', handle: showAliases },
+  { method: 'GET', path: ALIAS, action: 'aliases:get', handle: showAlias },
+  { method: 'DELETE', path: ALIAS, action: 'aliases:delete', handle: remove },
 ]

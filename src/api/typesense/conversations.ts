@@ -3,7 +3,7 @@
  * then asks the Conversation object.
  */
 
-import { pinnedModel } from '../../auth/identity'
+import { pinnedModel } from '../../auth/access'
 import { ask, chatOf, mayContinue } from '../../conversation/ask'
 import type { Prefetch } from '../../conversation/prefetch'
 import { ApiError, modelMissing } from '../../errors'
@@ -12,11 +12,11 @@ import type { ConversationModelConfig } from '../../models/language-model'
 import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { admitTurn, askerOf, namedUser, type TurnCaller } from '../http/admit-turn'
+import { isTrue, listed } from '../http/body'
+import { failureOf } from '../http/deliver'
 import { findHistory, findOpenModel } from '../http/open-assistant'
-import { isTrue, listed } from '../http/parameters'
 import { planForQuestion } from '../http/plan'
-import { failureOf } from '../http/response'
-import type { Call } from '../http/route'
+import type { Call } from '../http/router'
 import type { AnswerShape } from './encoder'
 import { type Shape, toldError } from './errors'
 import { answerStreaming, answerWhole, STREAM_WORDING } from './reply'

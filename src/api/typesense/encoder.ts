@@ -5,13 +5,17 @@
  * Everything in a stream is ASCII. The official client decodes every network read by itself, so a character that is split
  * between two reads would arrive broken.
  */
-
 import type { Failure } from '../../errors'
 import { textOf } from '../../lib/parts'
-import type { HistoryMessage, TurnEvent } from '../../turn/events'
+import {
+  asciiJson,
+  type HistoryMessage,
+  type LineWording,
+  type TurnEvent,
+  writeDelta,
+} from '../../turn/events'
 import { allFailed, emptyTurn, fold, type Turn } from '../../turn/fold'
-import { asciiJson, type LineWording, writeDelta } from '../../turn/wording'
-import { asAsked, repliesOf, shownReply } from '../shared/results'
+import { asAsked, repliesOf, shownReply } from '../shared/sources'
 import type { TurnEncoder } from '../shared/stream'
 import { type Shape, told } from './errors'
 
@@ -78,7 +82,7 @@ export const encodeMessage = (conversation_id: string, text: string): string =>
  * The end of a stream: an empty piece, the end marker, and the whole response. The response also has the id and an empty
  * message at its top level, because the client passes this event to its callers as one more piece.
  */
-export function encodeEnd(turn: Turn, shape: AnswerShape): string {
+function encodeEnd(turn: Turn, shape: AnswerShape): string {
   const whole = { ...responseBody(turn, shape), conversation_id: shape.conversationId, message: '' }
   return `${encodeMessage(shape.conversationId, '')}data: [DONE]\n\ndata: ${asciiJson(whole)}\n\n`
 }
@@ -88,7 +92,7 @@ export function encodeEnd(turn: Turn, shape: AnswerShape): string {
  * which the official client passes to its caller. There is no end marker, because the text before is not a complete
  * answer.
  */
-export const encodeFailure = (turn: Turn, shape: AnswerShape, failure: Failure): string =>
+const encodeFailure = (turn: Turn, shape: AnswerShape, failure: Failure): string =>
   `data: ${asciiJson({ ...failureBody(turn, shape, failure), message: '' })}\n\n`
 
 /** The same for an answer in one piece that began before its turn failed. */
@@ -119,4 +123,44 @@ export class MessageEncoder implements TurnEncoder {
   fail(failure: Failure): string {
     return encodeFailure(this.#turn, this.#shape, failure)
   }
+}
+
+// =============================================================================
+// Long replies in plain text, written piece by piece.
+
+const TEXT_HEADERS = { 'content-type': 'text/plain; charset=utf-8' }
+
+export const plainText = (body: string | ReadableStream): Response =>
+  new Response(body, { headers: TEXT_HEADERS })
+
+/**
+ * A body of pieces as they come. The first piece is awaited before the reply begins, so that its error can have its own
+ * status.
+ *
+ * @param readAhead bytes to produce before the client reads any. Otherwise a client that sends its whole body before it reads
+ *   would wait for us to read its body, while we wait for it to read our reply
+ */
+export async function streamText(
+  pieces: AsyncGenerator<string, void, undefined>,
+  readAhead = 0,
+): Promise<ReadableStream<Uint8Array>> {
+  const encoder = new TextEncoder()
+  const first = await pieces.next()
+  return new ReadableStream<Uint8Array>(
+    {
+      start(controller) {
+        if (first.done) controller.close()
+        else controller.enqueue(encoder.encode(first.value))
+      },
+      async pull(controller) {
+        const next = await pieces.next()
+        if (next.done) controller.close()
+        else controller.enqueue(encoder.encode(next.value))
+      },
+      async cancel() {
+        await pieces.return()
+      },
+    },
+    { highWaterMark: readAhead, size: (chunk) => chunk?.byteLength ?? 0 },
+  )
 }

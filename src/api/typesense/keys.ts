@@ -1,10 +1,9 @@
 /** API keys. */
 import { createKey, deleteKey, getKey, listKeys } from '../../auth/keys'
 import { forbidden } from '../../errors'
-import { readJson } from '../http/body'
-import { hinting, NEEDED } from '../http/parameters'
-import { json } from '../http/response'
-import type { Route } from '../http/route'
+import { hinting, NEEDED, readJson } from '../http/body'
+import { json } from '../http/deliver'
+import type { Route } from '../http/router'
 
 export const keyRoutes: Route[] = [
   {

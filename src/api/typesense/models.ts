@@ -8,10 +8,9 @@ import {
   type RequireHistory,
   updateModel,
 } from '../../registry/models'
-import { readJson } from '../http/body'
-import { hinting, NEEDED } from '../http/parameters'
-import { json } from '../http/response'
-import type { Call, Route } from '../http/route'
+import { hinting, NEEDED, readJson } from '../http/body'
+import { json } from '../http/deliver'
+import type { Call, Route } from '../http/router'
 
 const MODELS = '/conversations/models'
 const MODEL = `${MODELS}/:id`

@@ -3,31 +3,38 @@
  * write the synonyms and overrides of one collection (registry/named-sets.ts).
  */
 import { ApiError, unwrap } from '../../errors'
+import { findCollection } from '../../registry/collections'
 import { ownObject } from '../../registry/engines'
 import {
   CURATIONS,
   deleteDictionary,
   deleteItem,
+  deletePreset,
   deleteSet,
+  deleteStopwords,
   getDictionary,
   getItem,
+  getPreset,
   getSet,
+  getStopwords,
   importDictionary,
   itemsOf,
   listDictionaries,
   listItems,
+  listPresets,
   listSets,
+  listStopwords,
   putItem,
+  putPreset,
   putSet,
+  putStopwords,
   type SetKind,
   SYNONYMS,
 } from '../../registry/named-sets'
-import { findCollection } from '../../registry/names'
 import type { CollectionRpc } from '../../search/collection/rpc'
-import { readJson, readText } from '../http/body'
-import { hinting, NEEDED, unsigned } from '../http/parameters'
-import { json } from '../http/response'
-import type { Call, Route } from '../http/route'
+import { hinting, NEEDED, readJson, readText, unsigned } from '../http/body'
+import { json } from '../http/deliver'
+import type { Call, Route } from '../http/router'
 
 /** The routes of a kind of sets. @param resource as paths and actions of keys name it */
 function routesOf(resource: string, kind: SetKind): Route[] {
@@ -234,4 +241,70 @@ export const namedSetRoutes: Route[] = [
   ...earlierRoutes('synonyms', 'synonym_sets', SYNONYMS),
   ...earlierRoutes('overrides', 'curation_sets', CURATIONS),
   ...stemmingRoutes,
+]
+
+// =============================================================================
+// Presets and stopword sets, which searches name (registry/named-sets.ts).
+
+const PRESET = '/presets/:name'
+const STOPWORDS = '/stopwords/:name'
+
+export const searchSetRoutes: Route[] = [
+  {
+    method: 'PUT',
+    path: PRESET,
+    action: 'presets:upsert',
+    handle: async ({ env, request, path }) => {
+      const body = await readJson(request)
+      return json(await hinting(body, NEEDED.preset, () => putPreset(env, path.name!, body)))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/presets',
+    action: 'presets:list',
+    handle: async ({ env }) => json({ presets: await listPresets(env) }),
+  },
+  {
+    method: 'GET',
+    path: PRESET,
+    action: 'presets:get',
+    handle: async ({ env, path }) => json({ name: path.name, value: await getPreset(env, path.name!) }),
+  },
+  {
+    method: 'DELETE',
+    path: PRESET,
+    action: 'presets:delete',
+    handle: async ({ env, path }) => json({ name: path.name, value: await deletePreset(env, path.name!) }),
+  },
+  {
+    method: 'PUT',
+    path: STOPWORDS,
+    action: 'stopwords:upsert',
+    handle: async ({ env, request, path }) => {
+      const body = await readJson(request)
+      return json(await hinting(body, NEEDED.stopwords, () => putStopwords(env, path.name!, body)))
+    },
+  },
+  {
+    method: 'GET',
+    path: '/stopwords',
+    action: 'stopwords:list',
+    handle: async ({ env }) => json({ stopwords: await listStopwords(env) }),
+  },
+  {
+    method: 'GET',
+    path: STOPWORDS,
+    action: 'stopwords:get',
+    handle: async ({ env, path }) => json({ stopwords: await getStopwords(env, path.name!) }),
+  },
+  {
+    method: 'DELETE',
+    path: STOPWORDS,
+    action: 'stopwords:delete',
+    handle: async ({ env, path }) => {
+      await deleteStopwords(env, path.name!)
+      return json({ id: path.name })
+    },
+  },
 ]

@@ -3,15 +3,15 @@
  * Parley could only pretend to do is refused, with a hint what to do instead.
  */
 import { ApiError } from '../../errors'
-import { clearReplies } from '../../registry/cache-epoch'
 import { schemaChanges } from '../../registry/collections'
 import { databaseBytes } from '../../registry/engines'
+import { clearReplies } from '../../registry/operations'
 import { isObject } from '../../search/schema/values'
 import { readJson } from '../http/body'
+import { json } from '../http/deliver'
 import { requestStats } from '../http/request-log'
-import { json } from '../http/response'
-import type { Call, Route } from '../http/route'
-import { forgetTold } from './nl/search'
+import type { Call, Route } from '../http/router'
+import { forgetTold } from './nl'
 
 /** The most that D1 holds, and the memory of an isolate, in bytes. */
 const DISK_BYTES = 10 * 1024 ** 3
@@ -151,4 +151,21 @@ export const operationRoutes: Route[] = [
   done('db/compact'),
   done('reset_peers'),
   { method: 'POST', path: '/config', action: 'config:create', handle: config },
+]
+
+// =============================================================================
+// Health, and which version this is.
+
+/** The release of Typesense whose wire this is: the official client branches on its major number. */
+const VERSION = '30.2'
+
+export const healthRoutes: Route[] = [
+  { method: 'GET', path: '/health', open: true, handle: () => json({ ok: true }) },
+  // State 1: the leader of its cluster.
+  {
+    method: 'GET',
+    path: '/debug',
+    action: 'debug:list',
+    handle: () => json({ state: 1, version: VERSION }),
+  },
 ]

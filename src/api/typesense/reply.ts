@@ -1,14 +1,21 @@
 /** Typesense's replies to a turn: one JSON body, or a stream of server-sent events. */
 import type { Answering } from '../../conversation/ask'
 import type { Failure } from '../../errors'
-import { settlesWithin } from '../../lib/settles'
-import type { TurnEvent } from '../../turn/events'
+import { settlesWithin } from '../../lib/waiting'
+import type { TurnEvent, Wording } from '../../turn/events'
 import { allFailed, foldTurn, type Turn } from '../../turn/fold'
-import type { Wording } from '../../turn/wording'
-import { deliver, slowly } from '../http/deliver'
-import { failureOf, json } from '../http/response'
-import { type EventReader, eventReader, type Resume, readerOver, searchError } from '../shared/read'
-import { type Opening, readHead, streamFrom, wholeTurn } from '../shared/stream'
+import { deliver, failureOf, json, slowly } from '../http/deliver'
+import {
+  type EventReader,
+  eventReader,
+  type Opening,
+  type Resume,
+  readerOver,
+  readHead,
+  searchError,
+  streamFrom,
+  wholeTurn,
+} from '../shared/stream'
 import { type AnswerShape, MESSAGE_WORDING, MessageEncoder, responseBody, wholeFailure } from './encoder'
 
 /**

@@ -16,17 +16,16 @@
 import { Prefetch } from '../../conversation/prefetch'
 import { CountingObject } from '../../durable/counting-object'
 import { ApiError, type Failure } from '../../errors'
-import { pause } from '../../lib/pause'
+import { pause } from '../../lib/waiting'
 import { enter, leave } from '../http/admit-turn'
+import { parseQuery } from '../http/body'
 import { openParties } from '../http/chat-names'
-import { parseQuery } from '../http/parameters'
+import { errorResponse } from '../http/deliver'
 import { countRequest, logRequest, newRecord } from '../http/request-log'
-import { errorResponse } from '../http/response'
-import type { OpenCall } from '../http/route'
-import { deleteChat, stopChat } from '../shared/chats'
-import { messages } from './agent-routes'
+import type { OpenCall } from '../http/router'
+import { deleteChat, stopChat } from '../shared/assistant'
 import { OPENED, type OpenedSocket, unsealSocket } from './opened-socket'
-import { ask, resume, stop } from './routes'
+import { ask, messages, resume, stop } from './routes'
 
 /** Questions and answers of one socket that are under way at a time. */
 const MOST_READ = 4
@@ -58,7 +57,7 @@ export class AgentSocket extends CountingObject {
   /** conversations by the client's ids of its requests, for chats without a name */
   readonly #conversations = new Map<string, string>()
 
-  /** Takes the socket. The Worker has checked the key (agent-routes.ts). */
+  /** Takes the socket. The Worker has checked the key (routes.ts). */
   override async fetch(request: Request): Promise<Response> {
     const { 0: client, 1: server } = new WebSocketPair()
     this.ctx.acceptWebSocket(server)

@@ -6,14 +6,12 @@
  * Parts only have keys that the first client of this protocol knew: it fails on any other. What Parley adds is in the message's
  * metadata, which is free for the application.
  */
-
-import type { Failure } from '../../errors'
-import type { Citation, TurnEvent } from '../../turn/events'
+import type { ErrorCode, Failure } from '../../errors'
+import type { Citation, TurnEvent, Wording } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import { type AnswerSource, CitationLinks, type SourceFields, sourceId, sourcesOf } from '../shared/sources'
-import { eventWording, type TurnEncoder } from '../shared/stream'
-import { endOf } from './errors'
-import { messageId } from './message-id'
+import { eventWording, HEARTBEAT_MS, type TurnEncoder } from '../shared/stream'
+import { messageId } from './request'
 
 export interface UiStreamShape {
   fields: SourceFields
@@ -117,9 +115,43 @@ const metadataOf = ({ conversationId, turn, finishReason, usage, timings, citati
 })
 
 /** Offsets are in the text without links. */
-export const citationOf = ({ collection, document_id, start, end, quote }: Citation) => ({
+const citationOf = ({ collection, document_id, start, end, quote }: Citation) => ({
   sourceId: sourceId(collection, document_id),
   start,
   end,
   quote,
 })
+
+// =============================================================================
+// POST /ui/{assistant}/text: an answer as plain text, for `TextStreamChatTransport` and `useCompletion` of the AI SDK.
+
+/** How the conversation's object writes the pieces of an answer. There is no heartbeat: all text is the answer's. */
+export const PLAIN_WORDING: Wording = {
+  line: [{ slot: 'text' }],
+  escapes: 'nothing',
+  heartbeat: '',
+  heartbeatMs: HEARTBEAT_MS,
+}
+
+export class TextEncoderOfTurn implements TurnEncoder {
+  encode(event: TurnEvent): string {
+    return event.type === 'delta' ? event.text : ''
+  }
+
+  /** Text has no other place for an error: without a word, half an answer would be taken for a whole one. */
+  fail({ message }: Failure): string {
+    return `\n\n[The answer broke off: ${message}]`
+  }
+}
+
+// =============================================================================
+// The end of a UI message stream whose turn failed (contract 3.2).
+
+/** The last part of the stream, by code. For all other codes it is an error in the failure's own words. */
+const ENDS: Partial<Record<ErrorCode, { type: string }>> = {
+  // A stopped answer is not shown as a failure.
+  stopped: { type: 'abort' },
+}
+
+const endOf = ({ code, message }: Failure): Record<string, unknown> =>
+  (code && ENDS[code]) ?? { type: 'error', errorText: message }

@@ -1,9 +1,6 @@
 /** The UI message stream: the protocol of the AI SDK's chat widgets (contract 3.2). */
-import { type App, register } from '../http/route'
-import { connect, messages } from './agent-routes'
-import { rate } from './feedback'
-import { history } from './history'
-import { ask, askText, resume, stop } from './routes'
+import { type App, register } from '../http/router'
+import { ask, askText, connect, history, messages, rate, resume, stop } from './routes'
 
 /**
  * Assistant names from the hook have no underscore. This excludes OpenSearch's addresses of an index named `agents`,

@@ -7,7 +7,7 @@ import { open, seal } from '../../db/sealing'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { readStored } from '../../lib/stored-json'
-import type { OpenCall } from '../http/route'
+import type { OpenCall } from '../http/router'
 
 const shape = once(() =>
   v.object({

@@ -7,14 +7,12 @@
  *     {conversation_id, messages: [{role, content: '…'}]}                               plain
  *     {prompt: '…'}                                                                     useCompletion
  */
-
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { contentOf } from '../../lib/parts'
 import type { TranscriptMessage } from '../../turn/look-back'
-import { textIn } from '../shared/message-text'
-import { turnOf } from './message-id'
+import { textIn } from '../shared/foreign'
 
 const LONGEST_ID = 512
 
@@ -48,7 +46,7 @@ const Body = once(() =>
 /** The part of a page's context that is for the assistant. Other clients use the property for other things. */
 const Context = once(() => v.object({ overrides: v.record(v.string(), v.unknown()) }))
 
-export interface UiRequest {
+interface UiRequest {
   /** the client's own name for the chat */
   chat?: string
   question: string
@@ -64,7 +62,7 @@ export interface UiRequest {
   rewrites?: Rewrite
 }
 
-export interface Rewrite {
+interface Rewrite {
   /** the message to regenerate, or the question that was edited */
   messageId?: string
   /** ids of the assistant messages before the question, the last one first */
@@ -152,4 +150,27 @@ export function lastKeptTurn(
     if (turn !== undefined) return turn
   }
   return first ? 0 : undefined
+}
+
+// =============================================================================
+// Ids of assistant messages. Each names its turn, so that a client's transcript says where in the conversation the client
+// is.
+
+/** `<conversation id>.<turn>` */
+export const messageId = (place: { conversation_id: string; turn: number }): string =>
+  `${place.conversation_id}.${place.turn}`
+
+/** Where the turn of a message is; undefined for a message that Parley did not write. */
+export function placeOfMessage(messageId: string): { conversationId: string; turn: number } | undefined {
+  const conversationId = messageId.slice(0, messageId.lastIndexOf('.'))
+  const turn = turnOf(messageId, conversationId)
+  return conversationId === '' || turn === undefined ? undefined : { conversationId, turn }
+}
+
+/** The turn of a message of this conversation; undefined for any other message. */
+function turnOf(messageId: string, conversationId: string): number | undefined {
+  const prefix = `${conversationId}.`
+  if (!messageId.startsWith(prefix)) return undefined
+  const turn = messageId.slice(prefix.length)
+  return /^\d{1,9}$/.test(turn) ? Number(turn) : undefined
 }

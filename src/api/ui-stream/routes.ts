@@ -1,20 +1,42 @@
 /** Asking, resuming and stopping on the UI message stream. */
 
+import * as v from 'valibot'
 import type { Chat } from '../../conversation/ask'
+import { giveFeedback } from '../../conversation/conversations'
+import { objectCalls } from '../../durable/object-calls'
+import { objectStubs } from '../../durable/object-stubs'
 import { ApiError } from '../../errors'
+import { once } from '../../lib/once'
+import { textOf } from '../../lib/parts'
 import type { Assistant } from '../../registry/assistants'
+import { unknownTurn } from '../../turn/errors'
+import { emptyTurn, eventsOf, fold, type Turn } from '../../turn/fold'
+import { askerOf, namedUser } from '../http/admit-turn'
+import { parseJson, readText, shaped } from '../http/body'
 import { type ChatParties, findChat, isConversationId, isWeaklyNamed, openParties } from '../http/chat-names'
-import { json } from '../http/response'
-import type { OpenCall } from '../http/route'
-import { askAssistant } from '../shared/assistant'
-import { askedAgain, inChat, openQuestion, runningTurn, stopChat } from '../shared/chats'
+import { json } from '../http/deliver'
+import { admitAsker, openAssistant } from '../http/open-assistant'
+import type { OpenCall } from '../http/router'
+import {
+  askAssistant,
+  askedAgain,
+  inChat,
+  openQuestion,
+  runningTurn,
+  stopChat,
+  turnsOf,
+} from '../shared/assistant'
 import { overrideRights, planOverrides } from '../shared/overrides'
-import { chatReader } from '../shared/read'
-import { streamTurn } from '../shared/stream'
-import { TEXT_DELTA_WORDING, UiStreamEncoder } from './encoder'
-import { placeOfMessage } from './message-id'
-import { chatName, lastKeptTurn, readUiRequest, sendsWholeChat } from './request'
-import { PLAIN_WORDING, TextEncoderOfTurn } from './text'
+import { chatReader, streamTurn } from '../shared/stream'
+import {
+  PLAIN_WORDING,
+  TEXT_DELTA_WORDING,
+  TextEncoderOfTurn,
+  UiStreamEncoder,
+  type UiStreamShape,
+} from './encoder'
+import { OPENED, sealSocket } from './opened-socket'
+import { chatName, lastKeptTurn, messageId, placeOfMessage, readUiRequest, sendsWholeChat } from './request'
 
 /** assistant-ui picks its decoder by this header. */
 const VERSION = { 'x-vercel-ai-ui-message-stream': 'v1' }
@@ -117,10 +139,10 @@ function placeOfHeld(held: string | undefined) {
 const TEXT = 'text/plain; charset=utf-8'
 
 const CITATIONS = ['parts', 'markdown'] as const
-export type Citations = (typeof CITATIONS)[number]
+type Citations = (typeof CITATIONS)[number]
 
 /** The header is for clients that change the URL when they resume. @throws ApiError 400 */
-export function citationsOf({ request, query }: OpenCall): Citations {
+function citationsOf({ request, query }: OpenCall): Citations {
   const asked = request.headers.get('x-parley-citations') ?? query.citations ?? 'parts'
   const known = CITATIONS.find((each) => each === asked)
   if (known === undefined) throw new ApiError(400, '`citations` must be `parts` or `markdown`.')
@@ -129,3 +151,136 @@ export function citationsOf({ request, query }: OpenCall): Citations {
 
 const encoderFor = (assistant: Assistant, citations: Citations): UiStreamEncoder =>
   new UiStreamEncoder({ fields: assistant, citations })
+
+// =============================================================================
+// The chat of Cloudflare's agents: `useAgent` and `useAgentChat` of the package `agents`. The hooks build the address,
+// `/agents/ASSISTANT/CHAT`: a WebSocket, and `/get-messages` below it.
+
+/** Checks the key before the socket opens, so that a refused caller gets an HTTP status. */
+export async function connect(call: OpenCall): Promise<Response> {
+  const { assistant } = await openParties(call)
+  const { env, request } = call
+  if (request.headers.get('upgrade')?.toLowerCase() !== 'websocket') {
+    throw new ApiError(400, 'This address takes WebSockets: connect to it with `useAgent`.')
+  }
+  const sealed = await sealSocket(call, assistant.name)
+  // An object for each socket: nobody else waits for its messages, and none is held up by another's.
+  const stubs = objectStubs<Pick<Fetcher, 'fetch'>>(env.AGENT_SOCKET, env, crypto.randomUUID())
+  const { webSocket } = await objectCalls(stubs, { fetch: 'once' }).fetch('https://agent-socket', {
+    headers: { upgrade: 'websocket', [OPENED]: sealed },
+  })
+  return new Response(null, { status: 101, webSocket })
+}
+
+/** The hook resumes only an answer, so the list includes the question that is being answered. */
+export async function messages(call: OpenCall): Promise<Response> {
+  const parties = await openParties(call)
+  const name = chatName(call.path.chat)
+  if (name === undefined) return json([])
+  const said = await messagesOfChat(parties, name)
+  const read = await runningTurn(parties, name)
+  if (!read) return json(said)
+  const turn = emptyTurn()
+  try {
+    for (const event of (await read()) ?? []) fold(turn, event)
+  } finally {
+    await read.stop()
+  }
+  const place = { conversation_id: turn.conversationId, turn: turn.turn }
+  const parts = [{ type: 'text', text: textOf(turn.question) }]
+  return json([...said, { id: `${messageId(place)}.q`, role: 'user', metadata: place, parts }])
+}
+
+// =============================================================================
+// GET /ui/ASSISTANT/CHAT/messages: the chat so far, as the client's own messages.
+
+/**
+ * Answers with a list for `messages` of `useChat`, oldest first: the last 100 answered turns. An unknown chat has none. The
+ * running answer is not there; resuming sends it.
+ */
+export async function history(call: OpenCall): Promise<Response> {
+  const parties = await openParties(call)
+  const name = chatName(call.path.chat)
+  return json(name === undefined ? [] : await messagesOfChat(parties, name, citationsOf(call)))
+}
+
+/** @returns none for an unknown chat */
+async function messagesOfChat(parties: ChatParties, name: string, citations: Citations = 'parts') {
+  const { turns } = await turnsOf(parties, name)
+  return turns.flatMap((turn) => [
+    ...questionOf(turn),
+    ...(turn.answer.length === 0 ? [] : [answerOf(turn, { fields: parties.assistant, citations })]),
+  ])
+}
+
+function questionOf({ conversationId: conversation_id, turn, question }: Turn) {
+  const place = { conversation_id, turn }
+  const text = textOf(question)
+  if (text === '') return []
+  return [{ id: `${messageId(place)}.q`, role: 'user', metadata: place, parts: [{ type: 'text', text }] }]
+}
+
+const StreamPart = once(() =>
+  v.looseObject({
+    type: v.string(),
+    messageId: v.optional(v.string()),
+    messageMetadata: v.optional(v.record(v.string(), v.unknown())),
+    delta: v.optional(v.string()),
+  }),
+)
+
+/** The message that a client makes of a turn's stream (AI SDK, "UI message stream"). */
+function answerOf(turn: Turn, shape: UiStreamShape) {
+  const encoder = new UiStreamEncoder(shape)
+  const stream = eventsOf(turn)
+    .map((event) => encoder.encode(event))
+    .join('')
+  const parts: Record<string, unknown>[] = []
+  let metadata: Record<string, unknown> = {}
+  let id = ''
+  const text = (more = '') => {
+    const part = parts.at(-1)
+    if (part) part.text = String(part.text) + more
+  }
+  for (const frame of stream.split('\n\n').filter((each) => each.startsWith('data: {'))) {
+    const { type, ...content } = v.parse(StreamPart(), JSON.parse(frame.slice('data: '.length)))
+    metadata = { ...metadata, ...content.messageMetadata }
+    if (type === 'start') id = content.messageId ?? ''
+    else if (type === 'start-step') parts.push({ type: 'step-start' })
+    else if (type === 'text-start') parts.push({ type: 'text', text: '', state: 'done' })
+    else if (type === 'text-delta') text(content.delta)
+    else if (/^(?:source|data)-/.test(type)) parts.push({ type, ...content })
+  }
+  return { id, role: 'assistant', metadata, parts }
+}
+
+// =============================================================================
+// Feedback on a message, in the form that Algolia's chat widgets send.
+
+/** `agentId` is the assistant's name in Algolia's world. Here the path has it. */
+const Body = once(() =>
+  v.strictObject({
+    messageId: v.string(),
+    agentId: v.optional(v.string()),
+    vote: v.picklist([0, 1], 'Expected 0 (down) or 1 (up).'),
+    notes: v.nullish(v.pipe(v.string(), v.maxLength(2_000))),
+    tags: v.nullish(v.pipe(v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(100))), v.maxLength(10))),
+  }),
+)
+
+/** @throws ApiError 400, 404 */
+export async function rate(call: OpenCall): Promise<Response> {
+  const { env, request, path, query } = call
+  const access = await admitAsker(call)
+  await openAssistant(call, access, path.assistant ?? '')
+  const { messageId, vote, notes, tags } = shaped(Body(), parseJson(await readText(request)))
+  const place = placeOfMessage(messageId)
+  if (!place) throw unknownTurn()
+  const asker = await askerOf({ request, accesses: [access], userId: namedUser(request, query) })
+  const feedback = await giveFeedback(env, asker, place, {
+    rating: vote === 1 ? 'up' : 'down',
+    ...(notes != null && { comment: notes }),
+    ...(tags != null && { reasons: tags }),
+  })
+  return json(feedback)
+}

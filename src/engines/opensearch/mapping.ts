@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { once } from '../../lib/once'
 import type { StoredSchema } from '../../search/schema/layout'
 import type { CollectionSchema, Field, FieldType } from '../../search/types'
-import { plainField } from '../field'
+import { plainField } from '../cluster'
 
 /** A field, and what OpenSearch knows of it. */
 export interface IndexField {

@@ -3,12 +3,13 @@
  * Searches are translated (query.ts). What does not translate is refused by name.
  */
 import * as v from 'valibot'
-import { RowCache } from '../../db/row-cache'
-import { ApiError, attempt, type Outcome } from '../../errors'
-import { parseExact } from '../../lib/exact-json'
+import { RowCache } from '../../db/registry'
+import { ApiError, attempt, coded, collectionGone, type Outcome } from '../../errors'
+import { parseExact } from '../../lib/json'
 import { once } from '../../lib/once'
 import { project } from '../../search/documents/projection'
 import { summarize } from '../../search/schema/schema'
+import { isObject } from '../../search/schema/values'
 import type {
   CollectionSchema,
   CollectionSummary,
@@ -24,16 +25,11 @@ import type {
   WriteAction,
   WriteOptions,
 } from '../../search/types'
-import { Cluster, type ClusterRequest, type NodeHealth, ofCluster, pathSegment } from '../cluster'
-import { type Connection, type StoredEngine, shownEngine } from '../config'
+import { Cluster, type ClusterRequest, type NodeHealth, ofCluster, pathSegment, Searches } from '../cluster'
+import { type Connection, type Credentials, type StoredEngine, shownEngine } from '../config'
 import type { DocumentStore } from '../port'
-import { Searches } from '../searches'
-import { authorization } from './authorization'
-import { bulkResults, bulkText, readLine, readLines } from './bulk'
-import { partial, refusalOf } from './errors'
-import { filterQuery, type Query } from './filter'
 import { type IndexSchema, Mappings, mappingOf, readMapping } from './mapping'
-import { type Translated, translate } from './query'
+import { filterQuery, type Query, type Translated, translate } from './query'
 import { Count, foundBy, isWhole, type OpenReply, Reply, refusalIn, resultOf } from './replies'
 
 /** How long the mapping of an index is used, in milliseconds. */
@@ -392,3 +388,161 @@ export class OpenSearchStore implements DocumentStore {
 }
 
 const refusal = <T>(message: string): Outcome<T> => ({ ok: false, error: { status: 400, message } })
+
+// =============================================================================
+// How a cluster learns who asks.
+
+/**
+ * An open cluster takes no credentials.
+ * @returns the request's headers, and what of them must never be shown
+ */
+function authorization(credentials: Credentials): {
+  headers: Record<string, string>
+  secrets: string[]
+} {
+  if ('username' in credentials) {
+    const { username, password } = credentials
+    const basic = btoa(String.fromCharCode(...new TextEncoder().encode(`${username}:${password}`)))
+    return { headers: { authorization: `Basic ${basic}` }, secrets: [password, basic] }
+  }
+  if ('api_key' in credentials) {
+    return { headers: { authorization: `ApiKey ${credentials.api_key}` }, secrets: [credentials.api_key] }
+  }
+  return { headers: {}, secrets: [] }
+}
+
+// =============================================================================
+// An OpenSearch cluster's errors as the caller reads them.
+
+const Reason = once(() => v.object({ type: v.optional(v.string()), reason: v.nullish(v.string()) }))
+
+const ErrorReply = once(() =>
+  v.object({
+    error: v.union([
+      v.string(),
+      v.object({ ...Reason().entries, root_cause: v.optional(v.array(Reason()), []) }),
+    ]),
+  }),
+)
+
+/** @param text the body of the reply */
+function refusalOf(status: number, text: string): ApiError {
+  const { type, reason } = reasonIn(text)
+  if (type === 'index_not_found_exception') return collectionGone()
+  return new ApiError(status, reason || 'The OpenSearch cluster refused the request.')
+}
+
+function reasonIn(text: string): { type: string; reason: string } {
+  let parsed: unknown
+  try {
+    parsed = JSON.parse(text)
+  } catch {}
+  const read = v.safeParse(ErrorReply(), parsed)
+  if (!read.success) return { type: '', reason: text.trim() }
+  const { error } = read.output
+  if (typeof error === 'string') return { type: '', reason: error }
+  const [cause] = error.root_cause
+  return { type: error.type ?? '', reason: cause?.reason ?? error.reason ?? '' }
+}
+
+/** Seconds after which a cluster may have found its lost shards. */
+const PARTIAL_SECONDS = 2
+
+const partial = (): ApiError =>
+  coded(
+    'search_unavailable',
+    503,
+    'Some shards of the OpenSearch cluster do not answer, so the result would not be whole.',
+    PARTIAL_SECONDS,
+  )
+
+// =============================================================================
+// Documents as lines of `_bulk`, and its reply as the result lines of an import.
+
+/** A line of an import: a document, or what is wrong with it. */
+type Line =
+  | { id: string | undefined; source: Record<string, unknown>; text: string }
+  | { error: string; text: string }
+
+/** @param lines of JSON, each a document */
+const readLines = (lines: readonly string[], action: WriteAction): Line[] =>
+  lines.map((text) => readLine(text, action))
+
+function readLine(text: string, action: WriteAction): Line {
+  let parsed: unknown
+  try {
+    parsed = parseExact(text)
+  } catch {
+    return { error: 'Bad JSON.', text }
+  }
+  if (!isObject(parsed)) return { error: 'Document must be an object.', text }
+  const { id, ...source } = parsed
+  if (id !== undefined && (typeof id !== 'string' || id === '')) {
+    return { error: 'Document `id` should be a string.', text }
+  }
+  if (id === undefined && (action === 'update' || action === 'emplace')) {
+    return { error: 'For update, the `id` key must be provided.', text }
+  }
+  return { id, source, text }
+}
+
+/** Two lines for each document: what to do, and the document. */
+function bulkText(lines: readonly Line[], action: WriteAction): string {
+  const written = lines.flatMap((line) => {
+    if ('error' in line) return []
+    const { id, source } = line
+    const target = id === undefined ? {} : { _id: id }
+    if (action === 'create') return [{ create: target }, source]
+    if (action === 'upsert') return [{ index: target }, source]
+    return [{ update: target }, { doc: source, ...(action === 'emplace' && { doc_as_upsert: true }) }]
+  })
+  return written.map((part) => `${JSON.stringify(part)}\n`).join('')
+}
+
+const BulkReply = once(() =>
+  v.object({
+    items: v.array(
+      v.record(
+        v.string(),
+        v.object({
+          _id: v.nullish(v.string()),
+          status: v.number(),
+          error: v.optional(v.looseObject({ type: v.optional(v.string()), reason: v.optional(v.string()) })),
+        }),
+      ),
+    ),
+  }),
+)
+
+/** A result for each line, in order. @param reply of `_bulk`; undefined if no line could be sent */
+function bulkResults(
+  lines: readonly Line[],
+  reply: unknown,
+  { returnDocument, returnId }: Pick<ImportOptions, 'returnDocument' | 'returnId'>,
+): Record<string, unknown>[] {
+  const items = reply === undefined ? [] : v.parse(BulkReply(), reply).items
+  let at = 0
+  return lines.map((line) => {
+    if ('error' in line) return { success: false, error: line.error, code: 400, document: line.text }
+    const [item] = Object.values(items[at++] ?? {})
+    if (!item)
+      return { success: false, error: 'The cluster has not answered for it.', code: 503, document: line.text }
+    const { _id: id, status, error } = item
+    if (error) {
+      const code = status === 429 ? 503 : status
+      return { success: false, error: reasonOf(error.type, error.reason, line.id), code, document: line.text }
+    }
+    return {
+      success: true,
+      ...(returnId && { id }),
+      ...(returnDocument && { document: { id, ...line.source } }),
+    }
+  })
+}
+
+/** The cluster's reason in Typesense's words, where it has any. */
+function reasonOf(type = '', reason = '', id = ''): string {
+  if (type === 'version_conflict_engine_exception') return `A document with id ${id} already exists.`
+  if (type === 'document_missing_exception') return `Could not find a document with id: ${id}`
+  return reason || 'The cluster refused the document.'
+}

@@ -1,27 +1,412 @@
-/**
- * Reads documents passage by passage, and says how well the best passage answers a question.
- *
- * One vector stands for all of a long document, and BM25 counts words wherever they are. A reader looks closer:
- *
- * - likeness: the cosine of question and passage. A passage's vector is the mean of two unit vectors, one of its text
- *   and one of the names and headings above it. In one text a short heading would be lost beside a long passage.
- * - words: how much of the question the passage says. Each word of the question takes the word of the passage that is
- *   most alike (MaxSim of ColBERT, Khattab and Zaharia 2020, https://arxiv.org/abs/2004.12832), and weighs by how much
- *   it says: its rarity in the collection times the length of its vector, which is small for common English words.
- * - pairs: the share of neighbouring words of the question that are near each other in the passage.
- *
- * The table knows English. Pieces of other languages' words say little about what they mean, so there likeness counts for nothing,
- * and words for half (docs/search.md has what that gains).
- *
- * The passages and vectors of a text are cached in memory, since many questions read the same documents. The key is
- * the text itself, so an entry is never stale.
- */
+/** The static embedder: its table, the words and pieces of a text, and how it reads passages for a question. */
+import * as v from 'valibot'
+import { once, regExp } from '../../lib/once'
+import { Simd, wholeLanes } from '../../lib/simd'
+import { readStored } from '../../lib/stored-json'
 import { passagesOf } from '../passages'
-import { stemOf } from '../words'
-import { wordsToRead } from './asked-words'
-import { Lexicon } from './lexicon'
-import type { StaticTable } from './table'
-import { wordsOf } from './word-piece'
+import { isStopword, stemOf } from '../words'
+
+// =============================================================================
+// The table of a static embedder, as scripts/embedder/distill.py writes it (little-endian):
+//
+//     bytes 0-3            "PSE1"
+//     bytes 4-7            length of the header
+//     header               JSON: name, dimensions, pieces, vocabulary (its length in bytes); padded to a multiple of 4
+//     vocabulary           the word pieces, one a line, in UTF-8; padded to a multiple of 4
+//     float32[pieces]      the factor for the numbers of each row
+//     int8[pieces][dims]   the rows
+//
+// A text's vector is the mean of its pieces' rows, scaled to length 1. The length of a row says how much its piece
+// counts.
+
+const MAGIC = 'PSE1'
+
+const Header = once(() =>
+  v.object({ name: v.string(), dimensions: v.number(), pieces: v.number(), vocabulary: v.number() }),
+)
+
+export class StaticTable {
+  readonly name: string
+  readonly dimensions: number
+  #tokenizer: WordPiece
+  #scales: Float32Array
+  #simd: Simd
+  /** the address and factor of each piece of a text */
+  #addresses: Int32Array
+  #factors: Float32Array
+  /** their sum */
+  #summed: Float32Array
+  /** where the rows start */
+  #rows: number
+  /** by piece, all zero between sums */
+  #counts: Uint32Array
+
+  /** @throws Error if the bytes are no such table */
+  constructor(bytes: ArrayBuffer) {
+    const text = (start: number, length: number) =>
+      new TextDecoder().decode(new Uint8Array(bytes, start, length))
+    if (bytes.byteLength < 8 || text(0, 4) !== MAGIC) throw new Error('Not a table of a static embedder.')
+    const headerLength = new DataView(bytes).getUint32(4, true)
+    const header = readStored(Header(), text(8, headerLength))
+    const vocabularyStart = padded(8 + headerLength)
+    const scalesStart = padded(vocabularyStart + header.vocabulary)
+    const rowsStart = scalesStart + 4 * header.pieces
+    if (bytes.byteLength !== rowsStart + header.pieces * header.dimensions) {
+      throw new Error('The table of the static embedder is cut off.')
+    }
+    this.name = header.name
+    this.dimensions = header.dimensions
+    this.#tokenizer = new WordPiece(text(vocabularyStart, header.vocabulary).split('\n'))
+    // A copy: the bytes themselves are not needed any more.
+    this.#scales = new Float32Array(bytes, scalesStart, header.pieces).slice()
+    const sum = 8 * header.pieces
+    this.#rows = sum + 4 * wholeLanes(header.dimensions)
+    // The last row is read beyond its end, unless its length is a multiple of what is read at once.
+    this.#simd = new Simd(this.#rows + header.pieces * header.dimensions + wholeLanes(1))
+    const { memory } = this.#simd
+    this.#addresses = new Int32Array(memory, 0, 2 * header.pieces)
+    this.#factors = new Float32Array(memory, 0, 2 * header.pieces)
+    this.#summed = new Float32Array(memory, sum, header.dimensions)
+    new Int8Array(memory, this.#rows).set(new Int8Array(bytes, rowsStart))
+    this.#counts = new Uint32Array(header.pieces)
+  }
+
+  /**
+   * The vector of a text, of length 1; all zeros if the text has no known piece.
+   * @param dimensions if more than the table's, the rest are zeros; if fewer, the first, which say the most
+   */
+  embed(text: string, dimensions?: number): Float32Array {
+    return this.embedPieces(this.pieces(wordsOf(text)), dimensions)
+  }
+
+  /** Pieces that words begin with, most of them whole words, in the order of their numbers: common ones first. */
+  get words(): ReadonlyMap<string, number> {
+    return this.#tokenizer.starts
+  }
+
+  /** The numbers of the pieces of words (`wordsOf`), in order. */
+  pieces(words: readonly string[]): number[] {
+    return this.#tokenizer.encode(words)
+  }
+
+  /** As `embed`, for a text whose pieces are known. */
+  embedPieces(pieces: readonly number[], dimensions: number = this.dimensions): Float32Array {
+    return toLengthOne(this.#sum(pieces, dimensions))
+  }
+
+  /** How much a word says in English: the length of its vector before scaling. It is small for common words. */
+  length(word: string): number {
+    return norm(this.#sum(this.pieces(wordsOf(word)), this.dimensions))
+  }
+
+  #sum(all: readonly number[], dimensions: number): Float32Array {
+    const vector = new Float32Array(dimensions)
+    const used = Math.min(dimensions, this.dimensions)
+    const pieces = this.#count(all)
+    if (pieces.length === 0) return vector
+    for (let at = 0; at < pieces.length; at++) {
+      const piece = pieces[at]!
+      this.#addresses[2 * at] = this.#rows + piece * this.dimensions
+      this.#factors[2 * at + 1] = this.#counts[piece]! * this.#scales[piece]!
+      this.#counts[piece] = 0
+    }
+    this.#simd.sum(0, 8 * pieces.length, wholeLanes(used), this.#summed.byteOffset)
+    vector.set(this.#summed.subarray(0, used))
+    return vector
+  }
+
+  /** Counts pieces in `#counts`. @returns each of them once */
+  #count(pieces: readonly number[]): number[] {
+    const counts = this.#counts
+    const distinct: number[] = []
+    for (const piece of pieces) {
+      if (counts[piece] === 0) distinct.push(piece)
+      counts[piece]!++
+    }
+    return distinct
+  }
+}
+
+const padded = (offset: number): number => Math.ceil(offset / 4) * 4
+
+function toLengthOne(vector: Float32Array): Float32Array {
+  const length = norm(vector)
+  if (length === 0) return vector
+  const factor = 1 / length
+  for (let index = 0; index < vector.length; index++) vector[index] = vector[index]! * factor
+  return vector
+}
+
+function norm(vector: Float32Array): number {
+  let square = 0
+  for (let index = 0; index < vector.length; index++) square += vector[index]! * vector[index]!
+  return Math.sqrt(square)
+}
+
+// =============================================================================
+// BERT's uncased tokenizer (Devlin et al. 2019): turns text into the numbers of its word pieces.
+//
+// Text is folded (lower case, no accents, no control characters) and split at white space and around punctuation
+// and Chinese characters. Each word is cut from the left into the longest pieces of the vocabulary. The vocabulary
+// lists pieces inside a word with `##` in front. A word that cannot be cut into pieces, or has more than 100
+// characters, has none.
+
+const LONGEST_WORD = 100
+const MOST_KNOWN = 50_000
+
+// The blocks that BERT treats as Chinese, and what it treats as punctuation: all ASCII symbols too.
+const CHINESE = String.raw`\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\u{20000}-\u{2a6df}\u{2a700}-\u{2ceaf}\u{2f800}-\u{2fa1f}`
+const PUNCTUATION = String.raw`\p{P}$+<=>^\x60|~`
+
+const WORD = regExp(String.raw`[${CHINESE}${PUNCTUATION}]|[^\s\p{Z}${CHINESE}${PUNCTUATION}]+`, 'gu')
+const ASCII_WORD = regExp(String.raw`[a-z0-9]+|[!-/:-@\[-\x60{-~]`, 'g')
+const PLAIN_ASCII = regExp(String.raw`^[\t\n\r\x20-\x7e]*$`, '')
+const CONTROLS = regExp(String.raw`(?![\t\n\r])[\p{C}\ufffd]`, 'gu')
+const ACCENTS = regExp(String.raw`\p{Mn}`, 'gu')
+
+export class WordPiece {
+  /** pieces that a word begins with, in the order of their numbers */
+  readonly starts = new Map<string, number>()
+  /** pieces inside a word, without `##` */
+  #insides = new Map<string, number>()
+  // A cache: texts repeat their words, and collections repeat each other's.
+  #known = new Map<string, readonly number[]>()
+
+  /** @param vocabulary pieces in the order of their numbers */
+  constructor(vocabulary: readonly string[]) {
+    for (const [number, piece] of vocabulary.entries()) {
+      if (piece.startsWith('##')) this.#insides.set(piece.slice(2), number)
+      else this.starts.set(piece, number)
+    }
+  }
+
+  /** Returns the numbers of the pieces of a text's words, in order, without `[CLS]`, `[SEP]` and `[UNK]`. */
+  encode(words: readonly string[]): number[] {
+    const numbers: number[] = []
+    for (const word of words) {
+      let pieces = this.#known.get(word)
+      if (pieces === undefined) {
+        pieces = this.#cut(word)
+        if (this.#known.size >= MOST_KNOWN) this.#known.clear()
+        this.#known.set(word, pieces)
+      }
+      for (let at = 0; at < pieces.length; at++) numbers.push(pieces[at]!)
+    }
+    return numbers
+  }
+
+  #cut(word: string): number[] {
+    if (word.length > LONGEST_WORD && [...word].length > LONGEST_WORD) return []
+    const numbers: number[] = []
+    let start = 0
+    while (start < word.length) {
+      let end = word.length
+      let number: number | undefined
+      for (; end > start; end--) {
+        number = (start === 0 ? this.starts : this.#insides).get(word.slice(start, end))
+        if (number !== undefined) break
+      }
+      if (number === undefined) return []
+      numbers.push(number)
+      start = end
+    }
+    return numbers
+  }
+}
+
+/** The words of a text as BERT sees them, punctuation marks among them. */
+export function wordsOf(text: string): readonly string[] {
+  // Use one match() for all words: matchAll makes an object for each.
+  if (PLAIN_ASCII().test(text)) return text.toLowerCase().match(ASCII_WORD()) ?? []
+  const folded = text.replace(CONTROLS(), '').normalize('NFD').replace(ACCENTS(), '').toLowerCase()
+  return folded.match(WORD()) ?? []
+}
+
+// =============================================================================
+// The words of the passages that a reader has read, each with its pieces, its stem and its vector as int8.
+
+const LETTER = regExp(String.raw`[\p{L}\p{N}]`, 'u')
+
+/** A word that a passage is not compared by: a common one, or a punctuation mark. */
+const SKIPPED = -1
+
+/** Dimensions that words are compared in: the first, which say the most. With 128 documents are ranked as with 256. */
+const DIMENSIONS = 128
+const VECTOR_BYTES = 4 * DIMENSIONS
+/** Words that there is room for at first. */
+const FIRST_ROOM = 1_024
+/** The most that a different word can count. */
+const ALMOST = 0.99
+/** Words that are less alike than this say different things. */
+const ALIKE = 0.3
+
+class Lexicon {
+  #table: StaticTable
+  #asked: number
+  /** where each word is in #entries: one look-up for both */
+  #places = new Map<string, number>()
+  /** for each word its number or SKIPPED, where its pieces end, and its pieces */
+  #entries: number[] = []
+  #stems: string[] = []
+  /** Times its scale, a word's int8 are its vector. */
+  #scales: number[] = []
+  #room = 0
+  /** Its memory has the vectors of the words that are asked for, one more for a new word, and the int8 of all words. */
+  #simd: Simd
+  #vectors: Float32Array
+
+  /** @param asked how many words are asked for at once, at most */
+  constructor(table: StaticTable, asked: number) {
+    this.#table = table
+    this.#asked = asked
+    ;[this.#simd, this.#vectors] = this.#grown()
+  }
+
+  /** How many different words there are, with those that are skipped. */
+  get size(): number {
+    return this.#places.size
+  }
+
+  /** Numbers are smaller than this. It grows. */
+  get room(): number {
+    return this.#room
+  }
+
+  stem(number: number): string | undefined {
+    return this.#stems[number]
+  }
+
+  /**
+   * The vector of some words, of length 1.
+   * @param numbers gets the number of each that is not skipped
+   */
+  read(words: readonly string[], numbers: number[]): Float32Array {
+    const pieces: number[] = []
+    const entries = this.#entries
+    for (const word of words) {
+      const at = this.#places.get(word) ?? this.#learn(word)
+      if (entries[at]! !== SKIPPED) numbers.push(entries[at]!)
+      for (let piece = at + 2, end = entries[at + 1]!; piece < end; piece++) pieces.push(entries[piece]!)
+    }
+    return this.#table.embedPieces(pieces)
+  }
+
+  /** The vector of a word that is asked for. */
+  vector(word: string): Float32Array {
+    return this.#table.embed(word, DIMENSIONS)
+  }
+
+  #learn(word: string): number {
+    const pieces = this.#table.pieces([word])
+    const number = isStopword(word) || !LETTER().test(word) ? SKIPPED : this.#add(word, pieces)
+    const at = this.#entries.length
+    this.#entries.push(number, at + 2 + pieces.length, ...pieces)
+    this.#places.set(word, at)
+    return at
+  }
+
+  /** Asks for a word: `likeness` compares with it until another one takes its place. */
+  ask(place: number, vector: Float32Array): void {
+    this.#vectors.set(vector, place * DIMENSIONS)
+  }
+
+  /** How alike a word is to the one that was asked for at a place: at most ALMOST, and 0 if they are hardly alike. */
+  likeness(place: number, number: number): number {
+    const product =
+      this.#simd.product(place * VECTOR_BYTES, this.#rowOf(number), DIMENSIONS) * this.#scales[number]!
+    return product < ALIKE ? 0 : Math.min(product, ALMOST)
+  }
+
+  #rowOf(number: number): number {
+    return (this.#asked + 1) * VECTOR_BYTES + number * DIMENSIONS
+  }
+
+  #add(word: string, pieces: number[]): number {
+    const number = this.#stems.push(stemOf(word)) - 1
+    if (number === this.#room) [this.#simd, this.#vectors] = this.#grown()
+    this.ask(this.#asked, this.#table.embedPieces(pieces, DIMENSIONS))
+    const largest = this.#simd.quantize(this.#asked * VECTOR_BYTES, DIMENSIONS, this.#rowOf(number))
+    this.#scales.push(largest / 127)
+    return number
+  }
+
+  /** Twice the room, with what is there. */
+  #grown(): [Simd, Float32Array] {
+    const before = this.#room === 0 ? undefined : this.#simd.memory
+    this.#room = Math.max(FIRST_ROOM, 2 * this.#room)
+    const simd = new Simd(this.#rowOf(this.#room))
+    if (before) new Uint8Array(simd.memory).set(new Uint8Array(before))
+    return [simd, new Float32Array(simd.memory, 0, (this.#asked + 1) * DIMENSIONS)]
+  }
+}
+
+// =============================================================================
+// The words of a question as a reader sees them.
+
+interface WantedWord {
+  word: string
+  /** how much it says in the collection */
+  says: number
+}
+
+/**
+ * The index of a collection and a reader may divide a text in different ways: `wi-fi` can be one word to the index and two to a
+ * reader, and a word in katakana is one to a reader and one a character to the index. A word that the reader sees otherwise is
+ * taken apart, put together, or written as the reader writes it, so that it is found in what is read.
+ * @param text of the question
+ * @param words of the question as the index has them, in order
+ * @returns each word once. The parts of a word share what it says; a whole says what its parts do
+ */
+export function wordsToRead(text: string, words: readonly WantedWord[]): WantedWord[] {
+  const seen = wordsOf(text).filter((word) => LETTER().test(word))
+  const known = new Set(seen)
+  // A reader takes marks off all letters, also off kana, and Korean syllables apart.
+  const said = new Map(words.map(({ word, says }) => [wordsOf(word).join(''), says]))
+  const order = [...said.keys()]
+  const whole = new Map<string, string>()
+  for (const word of known) {
+    const parts = said.has(word) ? [] : partsOf(word, order)
+    for (const part of parts) if (!known.has(part)) whole.set(part, word)
+  }
+  const read = new Map<string, number>()
+  for (const [word, says] of said) {
+    const joined = whole.get(word)
+    const parts = joined !== undefined ? [joined] : known.has(word) ? [word] : partsOf(word, seen)
+    for (const part of parts.length === 0 ? [word] : parts) {
+      read.set(part, (read.get(part) ?? 0) + says / Math.max(1, parts.length))
+    }
+  }
+  return Array.from(read, ([word, says]) => ({ word, says }))
+}
+
+/** Words that make a word together, in order; none if they do not. Each may be there more than once. */
+function partsOf(word: string, words: readonly string[]): readonly string[] {
+  const parts: string[] = []
+  for (let at = 0; at < word.length; at += parts.at(-1)!.length) {
+    const next = words.filter((part) => part !== '' && word.startsWith(part, at))
+    if (next.length === 0) return []
+    parts.push(next.reduce((longest, part) => (part.length > longest.length ? part : longest)))
+  }
+  return parts
+}
+
+// =============================================================================
+// Reads documents passage by passage, and says how well the best passage answers a question.
+//
+// One vector stands for all of a long document, and BM25 counts words wherever they are. A reader looks closer:
+//
+// - likeness: the cosine of question and passage. A passage's vector is the mean of two unit vectors, one of its text
+//   and one of the names and headings above it. In one text a short heading would be lost beside a long passage.
+// - words: how much of the question the passage says. Each word of the question takes the word of the passage that is
+//   most alike (MaxSim of ColBERT, Khattab and Zaharia 2020, https://arxiv.org/abs/2004.12832), and weighs by how much
+//   it says: its rarity in the collection times the length of its vector, which is small for common English words.
+// - pairs: the share of neighbouring words of the question that are near each other in the passage.
+//
+// The table knows English. Pieces of other languages' words say little about what they mean, so there likeness counts for nothing,
+// and words for half (docs/search.md has what that gains).
+//
+// The passages and vectors of a text are cached in memory, since many questions read the same documents. The key is
+// the text itself, so an entry is never stale.
 
 /** The parts of a document that a reader gets. */
 export interface Written {
@@ -31,7 +416,7 @@ export interface Written {
 }
 
 /** A question for a reader. */
-export interface Asked {
+interface Asked {
   text: string
   /** its words in order, folded, each with how much it says in the collection */
   words: { word: string; says: number }[]

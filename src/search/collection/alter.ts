@@ -1,14 +1,11 @@
 /** PATCH /collections/:name: reads the request, checks it against schema and documents, and applies it. */
 import { database } from '../../db/client'
 import { ApiError, collectionGone } from '../../errors'
-import { matches } from '../documents/detect'
-import { coerceDocument, FieldFault } from '../documents/document'
+import { coerceDocument, FieldFault, matches } from '../documents/document'
 import type { Store } from '../documents/store'
-import { beginReplacement, cancelReplacement, discard, discardVectors } from '../embedding/replacement'
+import { beginReplacement, cancelReplacement, discard, discardVectors } from '../embedding/queue'
 import { openWhatOpens, sealFields } from '../schema/embedding-secrets'
 import { checkEmbedSources, checkFields, isDynamic, parseField } from '../schema/field'
-import { fillAgain } from '../schema/filling'
-import { beginFormer, formerOf, freeTexts } from '../schema/former'
 import {
   isSearchable,
   isVector,
@@ -18,12 +15,18 @@ import {
   vectorsTable,
 } from '../schema/layout'
 import { planOf } from '../schema/plan'
-import { checkReferences, maskField } from '../schema/schema'
-import { takeStemWords } from '../schema/stem-words'
-import { addField, outgrowsTextIndex, rebuildTextIndex, removeField } from '../schema/tables'
+import { beginFormer, checkReferences, formerOf, freeTexts, maskField } from '../schema/schema'
+import {
+  addField,
+  fillAgain,
+  outgrowsTextIndex,
+  rebuildTextIndex,
+  removeField,
+  takeStemWords,
+} from '../schema/tables'
 import { isObject } from '../schema/values'
-import { curationSets, synonymSets } from '../sets/kept'
-import { DEFAULT_LENGTH } from '../text/written'
+import { curationSets, synonymSets } from '../sets/curation'
+import { DEFAULT_LENGTH } from '../text/analyzer'
 import type { Field } from '../types'
 import { discoverDimensions } from '../vectors/embedders'
 

@@ -1,7 +1,7 @@
 /** Begins, opens and ends the collection of an object. Everything in memory can be read again from SQLite. */
 
 import { collectionGone } from '../../errors'
-import { HistoryMirror } from '../../history/mirror'
+import { HistoryMirror } from '../../history/turns'
 import { VectorOutbox } from '../../vectorize/outbox'
 import { VectorMirror } from '../../vectorize/vector-mirror'
 import { Store } from '../documents/store'
@@ -12,10 +12,8 @@ import { readSchema, writeSchema } from '../schema/stored'
 import { createTables } from '../schema/tables'
 import type { CollectionSchema } from '../types'
 import type { Surroundings } from '../work'
-import { isCreated, migrate } from './migrations'
-import { type Open, openCollection } from './open'
-import { noteOutline } from './outlining'
-import { checkRegistration, REGISTRATION_MS } from './registration'
+import { isCreated, migrate, type Open, openCollection } from './open'
+import { checkRegistration, noteOutline, REGISTRATION_MS } from './outline'
 
 /**
  * When the alarm takes over work that a caller began, or retries a call that another service refused, in

@@ -3,30 +3,28 @@
  * life.ts opens and deletes the collection.
  */
 
-import type { AnalyticsRecord, AnalyticsStatus } from '../../analytics/records'
+import type { AnalyticsRecord, AnalyticsStatus } from '../../analytics/ledger'
 import { Alarm } from '../../durable/alarm'
 import { CountingObject } from '../../durable/counting-object'
 import { nameOf } from '../../durable/object-stubs'
 import { ApiError, attempt, forbidden, type Outcome } from '../../errors'
-import { isHistoryShaped } from '../../history/shape'
 import * as turns from '../../history/turns'
+import { isHistoryShaped } from '../../history/turns'
 import type { Reconciliation } from '../../vectorize/reconcile'
-import { exportPage, type Joining, removeAll, removeWhere, updateWhere } from '../documents/bulk'
-import { importLines } from '../documents/import'
+import { exportPage, importLines, type Joining, removeAll, removeWhere, updateWhere } from '../documents/bulk'
 import { project } from '../documents/projection'
 import type { ReferenceAnswer } from '../documents/references'
 import type { Incoming } from '../documents/writer'
 import { logging, type Origin } from '../fault-log'
 import { search } from '../run/cached-search'
 import { embedAhead } from '../run/embed-ahead'
-import { answerJoin } from '../run/join-answer'
-import { type JoiningFields, joining } from '../run/joining'
+import { answerJoin, type JoiningFields, joining } from '../run/join-answer'
 import { LongSearches } from '../run/pace'
 import { sealFields } from '../schema/embedding-secrets'
 import { publicSchema, type Referrer } from '../schema/layout'
 import { parseSchema, summarize } from '../schema/schema'
-import { takeStemWords } from '../schema/stem-words'
-import { DEFAULT_LENGTH } from '../text/written'
+import { takeStemWords } from '../schema/tables'
+import { DEFAULT_LENGTH } from '../text/analyzer'
 import type {
   CollectionSchema,
   CollectionSummary,
@@ -49,10 +47,9 @@ import { discoverDimensions } from '../vectors/embedders'
 import { Altering } from './altering'
 import { CollectionLife } from './life'
 import { answerReference, cascade, checkReferences, settleCascade, type Told } from './links'
-import { keepHistory } from './open'
+import { keepHistory, whole } from './open'
 import { type Cascaded, type CascadeSource, type CollectionRpc, written } from './rpc'
 import { rename, reseal, truncate } from './stored-changes'
-import { whole } from './whole'
 
 /** How long after a search imports use small batches. A user who types searches again within this time. */
 const BUSY_MS = 2_000

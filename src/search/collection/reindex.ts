@@ -5,8 +5,7 @@
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
-import { detectFields } from '../documents/detect'
-import { coerceDocument, type Draft } from '../documents/document'
+import { coerceDocument, type Draft, detectFields } from '../documents/document'
 import { embeddingText } from '../documents/embedding-text'
 import type { Store, Vectors } from '../documents/store'
 import { takeVectors, type Writer } from '../documents/writer'
@@ -16,7 +15,7 @@ import { type Plan, planOf } from '../schema/plan'
 import { leaves, place, replace } from '../schema/values'
 import type { Step } from '../types'
 import type { Embedders } from '../vectors/embedders'
-import { shortest } from '../vectors/vector-math'
+import { shortest } from '../vectors/packed-vectors'
 import type { CarriedVectors } from './alter'
 
 const jobShape = once(() =>

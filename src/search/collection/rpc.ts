@@ -7,7 +7,7 @@
  * call comes near the object's CPU limit, and searches run between steps.
  */
 
-import type { AnalyticsRecord, AnalyticsStatus } from '../../analytics/records'
+import type { AnalyticsRecord, AnalyticsStatus } from '../../analytics/ledger'
 import type { Repetitions } from '../../durable/object-calls'
 import type { Outcome } from '../../errors'
 import type { Reconciliation } from '../../vectorize/reconcile'

@@ -2,7 +2,7 @@
  * Changes of a collection as a whole: sealing its credentials again, renaming it, and removing all documents.
  */
 import { ApiError } from '../../errors'
-import { isHistoryShaped } from '../../history/shape'
+import { isHistoryShaped } from '../../history/turns'
 import type { Store } from '../documents/store'
 import { resealSchema } from '../schema/embedding-secrets'
 import type { Step } from '../types'

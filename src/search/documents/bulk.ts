@@ -5,17 +5,17 @@
  * served until the last step: so each ends in a pause.
  */
 import { ApiError, collectionGone } from '../../errors'
-import { pause } from '../../lib/pause'
+import { pause } from '../../lib/waiting'
 import type { Origin } from '../fault-log'
-import type { JoinedDocuments } from '../filter/context'
 import { Filter, prepareFilters } from '../filter/filter'
+import type { JoinedDocuments } from '../filter/parse'
 import { readAll } from '../fragment'
-import { BLOCK } from '../schema/block'
-import type { DirtyValues, Document, ExportOptions, RemoveOptions, Step } from '../types'
+import { BLOCK } from '../schema/column'
+import type { DirtyValues, Document, ExportOptions, ImportOptions, RemoveOptions, Step } from '../types'
 import { parseDocument } from './document'
 import { project } from './projection'
 import type { Store } from './store'
-import type { Writer } from './writer'
+import type { Writer, Written } from './writer'
 
 const UPDATE_STEP = 200
 const REMOVE_STEP = 1_000
@@ -253,4 +253,68 @@ async function renderedBodies(
   )
   await attach?.(shown)
   return [...shown].map(([seq, document]) => [seq, JSON.stringify(document)])
+}
+
+// =============================================================================
+// POST /documents/import: takes a batch of lines, returns a result line for each.
+
+const SUCCESS = '{"success":true}'
+
+/**
+ * @param faults lines whose references are refused
+ * @returns a line of JSON for each of `lines`, in order, joined by LF
+ */
+export function importLines(
+  store: Store,
+  writer: Writer,
+  lines: string[],
+  options: ImportOptions,
+  faults: readonly (ApiError | undefined)[] = [],
+): string {
+  const { action, dirtyValues } = options
+  const results = writer.write(
+    lines.map((document, index) => ({ document, action, dirtyValues, fault: faults[index] })),
+    options,
+  )
+  const documents = options.returnDocument
+    ? store.read(results.flatMap((result) => (result instanceof ApiError ? [] : result.seq)))
+    : undefined
+  return results
+    .map((result, number) =>
+      result instanceof ApiError
+        ? failure(result, lines[number]!, options)
+        : success(result, documents, options.returnId),
+    )
+    .join('\n')
+}
+
+function success(written: Written, documents: Map<number, Document> | undefined, returnId: boolean): string {
+  if (documents === undefined && !returnId) return SUCCESS
+  return JSON.stringify({
+    success: true,
+    ...(documents === undefined ? {} : { document: documents.get(written.seq) }),
+    ...(returnId ? { id: written.id } : {}),
+  })
+}
+
+/** @param line the refused line, which the reply contains as a string */
+function failure(error: ApiError, line: string, { returnDocument, returnId }: ImportOptions): string {
+  const id = returnId ? idIn(line) : undefined
+  return JSON.stringify({
+    success: false,
+    error: error.message,
+    code: error.status,
+    ...(returnDocument ? { document: line } : {}),
+    ...(id === undefined ? {} : { id }),
+  })
+}
+
+/** The id that a line names, if it can be read. */
+function idIn(line: string): string | undefined {
+  try {
+    const { id } = parseDocument(line)
+    return typeof id === 'string' ? id : undefined
+  } catch {
+    return undefined
+  }
 }

@@ -1,6 +1,6 @@
 /** Makes the join keys of fields that other collections refer to. */
 import { ApiError } from '../../errors'
-import { findField } from '../schema/find-field'
+import { findField } from '../schema/schema'
 import { keysOf } from './join-keys'
 import type { Store } from './store'
 

@@ -1,12 +1,20 @@
 /** Turns a document into the rows of its collection, and prepares the statements that write them. */
 import { ApiError } from '../../errors'
-import { type FieldSlot, normColumn, scalarColumn, valuesTable } from '../schema/layout'
-import type { Plan } from '../schema/plan'
+import { once } from '../../lib/once'
+import { readExactObject } from '../../lib/stored-json'
+import { bindable } from '../fragment'
+import type { ColumnMemory } from '../schema/column-memory'
+import { type FieldSlot, normColumn, type StoredSchema, scalarColumn, valuesTable } from '../schema/layout'
+import type { FieldPlan, Plan } from '../schema/plan'
 import { leaves, replace } from '../schema/values'
+import { rulesOf } from '../text/rules'
+import { normalForm } from '../text/terms'
+import type { Document } from '../types'
 import type { Draft } from './document'
+import { keysOf } from './join-keys'
 
 /** The statements that write a plan's typed values. */
-export interface Statements {
+interface Statements {
   insertColumns: RowInsert[]
   insertValues: string[]
 }
@@ -22,7 +30,7 @@ const placeholders = (count: number): string => Array.from({ length: count }, ()
  * A statement with many rows opens a savepoint, and a savepoint makes FTS5 flush its memory to a segment. So write
  * rows before texts.
  */
-export class RowInsert {
+class RowInsert {
   // The statement texts never change, so SQLite compiles them once.
   readonly #one: string
   readonly #many: string
@@ -67,7 +75,7 @@ export function stored(text: string): string {
  * form that is compared.
  * @throws ApiError 400 when they are too long for a row; nothing has been written then
  */
-export function fitting<V extends SqlStorageValue | bigint>(row: V[]): V[] {
+function fitting<V extends SqlStorageValue | bigint>(row: V[]): V[] {
   let texts = 0
   for (const value of row) if (typeof value === 'string') texts += value.length
   if (texts * 3 > MAX_BYTES && isTooLong(JSON.stringify(row))) {
@@ -77,7 +85,7 @@ export function fitting<V extends SqlStorageValue | bigint>(row: V[]): V[] {
 }
 
 /** A list as JSON texts that SQLite takes, each with the position of its first element. */
-export function jsonParts(list: readonly unknown[], from = 0): [from: number, json: string][] {
+function jsonParts(list: readonly unknown[], from = 0): [from: number, json: string][] {
   const json = JSON.stringify(list)
   if (list.length < 2 || !isTooLong(json)) return [[from, json]]
   const half = list.length >> 1
@@ -109,7 +117,7 @@ export function bodiesOf(draft: Draft, plan: Plan): { body: string; unstored: st
 }
 
 /** The statements of a plan. They never change, so SQLite compiles them once. */
-export function statementsFor(plan: Plan): Statements {
+function statementsFor(plan: Plan): Statements {
   return {
     insertColumns: plan.columns.map(({ table, fields }) => {
       const names = fields.flatMap(({ slot, pair }) =>
@@ -125,4 +133,206 @@ export function statementsFor(plan: Plan): Statements {
          SELECT ?1, key + ?3, value->>0, value->>1 FROM json_each(?2)`,
     ),
   }
+}
+
+// =============================================================================
+// The index entries of a document: the text of each searched field, typed values of the others.
+
+/** The values of a field, with lists and arrays of objects flattened. Values of a wrong type are left out. */
+function writtenValues(plan: FieldPlan, draft: Draft): unknown[] {
+  const values: unknown[] = []
+  for (const { value, inArray } of leaves(draft, plan.name, plan.path)) {
+    if (value === null || value === undefined) continue
+    const isPoint = plan.kind === 'geopoint' && Array.isArray(value) && typeof double(value[0]) === 'number'
+    if (Array.isArray(value) && !isPoint && (plan.array || inArray)) values.push(...value)
+    else values.push(value)
+  }
+  return values
+}
+
+/** The text of a field. A list becomes one text, a line for each element. */
+export function textOf(plan: FieldPlan, draft: Draft): string | undefined {
+  const values = writtenValues(plan, draft).filter((value) => typeof value === 'string')
+  return values.length === 0 ? undefined : values.join('\n')
+}
+
+/** The value of a column. A BigInt is a 64-bit whole number that a double cannot hold. */
+type Cell = string | number | bigint | null
+
+/** `s<slot>` (and `n<slot>`) of a value, or `value` and `norm` of an element of a list. */
+function cells(plan: FieldPlan, value: unknown, schema: StoredSchema): Cell[] {
+  if (plan.kind === 'string') {
+    return typeof value === 'string' ? [value, normalForm(value, rulesOf(schema, plan.field))] : [null, null]
+  }
+  if (plan.kind === 'geopoint') {
+    const point = Array.isArray(value) ? value.map(double) : []
+    return typeof point[0] === 'number' && typeof point[1] === 'number' ? [point[0], point[1]] : [null, null]
+  }
+  if (plan.kind === 'geopolygon') return [Array.isArray(value) ? JSON.stringify(value.map(double)) : null]
+  if (typeof value === 'boolean') return [value ? 1 : 0]
+  if (typeof value === 'bigint') return [plan.kind === 'int64' ? value : Number(value)]
+  return [typeof value === 'number' ? value : null]
+}
+
+const double = (value: unknown): unknown => (typeof value === 'bigint' ? Number(value) : value)
+
+/** The cells of a field with one value. */
+const scalarOf = (plan: FieldPlan, draft: Draft, schema: StoredSchema): Cell[] =>
+  cells(plan, writtenValues(plan, draft)[0], schema)
+
+/** The cells of a list field, one array for each element. */
+const listOf = (plan: FieldPlan, draft: Draft, schema: StoredSchema): Cell[][] =>
+  writtenValues(plan, draft)
+    .map((value) => cells(plan, value, schema))
+    .filter(([value]) => value !== null)
+
+// =============================================================================
+// Writes the rows of documents: the documents themselves, and their typed values. New documents are buffered, to be
+// written together.
+
+/** The typed values of a document. */
+export interface Values {
+  seq: number
+  /** a row for each `columns` table */
+  rows: SqlStorageValue[][]
+  /** the elements of each list */
+  lists: Cell[][][]
+  keys: (readonly [field: string, keys: unknown[]])[]
+}
+
+/** A new document. */
+interface Insert {
+  body: string
+  /** the values that are only indexed */
+  unstored: string | undefined
+  values: Values
+}
+
+const documents = once(() => new RowInsert('INSERT INTO documents (seq, id, body)', 3))
+const unstoredBodies = once(() => new RowInsert('INSERT INTO unstored (seq, body)', 2))
+
+/** The rows of one version of a schema. */
+export class DocumentRows {
+  readonly #sql: SqlStorage
+  readonly #schema: StoredSchema
+  readonly #plan: Plan
+  readonly #columns: ColumnMemory
+  readonly #statements: Statements
+  /** by id */
+  #waiting = new Map<string, Insert>()
+
+  /** @param columns drops cached values of changed documents */
+  constructor(sql: SqlStorage, schema: StoredSchema, plan: Plan, columns: ColumnMemory) {
+    this.#sql = sql
+    this.#schema = schema
+    this.#plan = plan
+    this.#columns = columns
+    this.#statements = statementsFor(plan)
+  }
+
+  /** Computes the typed values of a document. */
+  values(seq: number, draft: Draft): Values {
+    const rows = this.#plan.columns.map(({ fields }) => {
+      const row: SqlStorageValue[] = [seq]
+      for (const plan of fields) row.push(...scalarOf(plan, draft, this.#schema).map(bindable))
+      return fitting(row)
+    })
+    const lists = this.#plan.lists.map((plan) => listOf(plan, draft, this.#schema).map(fitting))
+    const keys = this.#plan.keyed.map((plan) => [plan.name, keysOf(plan, draft)] as const)
+    return { seq, rows, lists, keys }
+  }
+
+  /** Buffers a new document for the next `flush`. */
+  insert(id: string, insert: Insert): void {
+    this.#waiting.set(id, insert)
+  }
+
+  /** Whether a document with this id is buffered. */
+  isWaiting(id: string): boolean {
+    return this.#waiting.has(id)
+  }
+
+  /** Writes the buffered documents. */
+  flush(): void {
+    if (this.#waiting.size === 0) return
+    const waiting = [...this.#waiting]
+    this.#waiting.clear()
+    documents().write(
+      this.#sql,
+      waiting.map(([id, { values, body }]) => [values.seq, id, body]),
+    )
+    unstoredBodies().write(
+      this.#sql,
+      waiting.flatMap(([, { values, unstored }]) => (unstored === undefined ? [] : [[values.seq, unstored]])),
+    )
+    this.write(waiting.map(([, { values }]) => values))
+  }
+
+  /** Discards the buffer, after a rollback. */
+  discard(): void {
+    this.#waiting.clear()
+  }
+
+  /** Writes typed values. Lists must not be there yet. */
+  write(all: readonly Values[]): void {
+    this.#columns.forget(all.map(({ seq }) => seq))
+    for (const { seq, keys } of all) this.writeKeys(seq, keys)
+    for (const [number, insert] of this.#statements.insertColumns.entries()) {
+      insert.write(
+        this.#sql,
+        all.map(({ rows }) => rows[number]!),
+      )
+    }
+    for (const [number, insert] of this.#statements.insertValues.entries()) {
+      for (const { seq, lists } of all) {
+        const list = lists[number]!
+        if (list.length === 0) continue
+        for (const [from, json] of jsonParts(list)) this.#sql.exec(insert, seq, json, from)
+      }
+    }
+  }
+
+  /** Replaces a document's join keys in some fields. */
+  writeKeys(seq: number, keys: Values['keys']): void {
+    for (const [field, values] of keys) {
+      this.#sql.exec('DELETE FROM join_keys WHERE seq = ? AND field = ?', seq, field)
+      this.#sql.exec(
+        'INSERT OR IGNORE INTO join_keys (field, key, seq) SELECT ?, value, ? FROM json_each(?)',
+        field,
+        seq,
+        JSON.stringify(values),
+      )
+    }
+  }
+}
+
+// =============================================================================
+// Reads the rows of documents. What is still buffered is not in them: the store writes its buffer first.
+
+/** Sequence numbers of documents, by id. Missing ones are left out. */
+export function findRows(sql: SqlStorage, ids: readonly string[]): Map<string, number> {
+  const rows = sql.exec<{ id: string; seq: number }>(
+    'SELECT id, seq FROM documents WHERE id IN (SELECT value FROM json_each(?))',
+    JSON.stringify(ids),
+  )
+  return new Map(rows.toArray().map(({ id, seq }) => [id, seq]))
+}
+
+/** Documents as they are stored, in order of insertion. Missing ones are left out. */
+export const readBodies = (sql: SqlStorage, seqs: readonly number[]): [seq: number, body: string][] =>
+  sql
+    .exec<{ seq: number; body: string }>(
+      'SELECT seq, body FROM documents WHERE seq IN (SELECT value FROM json_each(?)) ORDER BY seq',
+      JSON.stringify(seqs),
+    )
+    .toArray()
+    .map(({ seq, body }) => [seq, body])
+
+/** Gives documents the values that are indexed and not stored with them. */
+export function restoreUnstored(sql: SqlStorage, documents: ReadonlyMap<number, Document>): void {
+  const rows = sql.exec<{ seq: number; body: string }>(
+    'SELECT seq, body FROM unstored WHERE seq IN (SELECT value FROM json_each(?))',
+    JSON.stringify([...documents.keys()]),
+  )
+  for (const { seq, body } of rows.toArray()) Object.assign(documents.get(seq)!, readExactObject(body))
 }

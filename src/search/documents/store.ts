@@ -13,25 +13,22 @@ import { once } from '../../lib/once'
 import { readExactObject } from '../../lib/stored-json'
 import { CLUSTER_HINT, MAX_DOCUMENTS } from '../limits'
 import { readMeta, writeMeta } from '../meta'
+import { PackedColumns } from '../schema/column'
 import { ColumnMemory } from '../schema/column-memory'
-import { readable } from '../schema/filling'
-import { completeFormer, discardFormer, type Former, readFormer, withFormer } from '../schema/former'
 import { type FieldSlot, type StoredSchema, valuesTable } from '../schema/layout'
-import { PackedColumns } from '../schema/packed-columns'
 import { type FieldPlan, type Plan, planOf } from '../schema/plan'
+import { completeFormer, discardFormer, type Former, readFormer, withFormer } from '../schema/schema'
 import { readSchema, writeSchema } from '../schema/stored'
-import { NEXT } from '../schema/tables'
+import { NEXT, readable } from '../schema/tables'
 import { place } from '../schema/values'
 import type { Document, Field } from '../types'
-import { VectorFields } from '../vectors/vector-fields'
+import { VectorFields } from '../vectors/embedders'
+import { shortest } from '../vectors/packed-vectors'
 import { embeddedIndexes, type VectorIndex, type VectorIndexes } from '../vectors/vector-index'
-import { shortest } from '../vectors/vector-math'
 import type { Draft } from './document'
-import { DocumentRows, type Values } from './document-rows'
+import { PendingEmbeddings } from './embedding-text'
 import { noteRemoved } from './join-keys'
-import { PendingEmbeddings } from './pending-embeddings'
-import { findRows, readBodies, restoreUnstored } from './read-rows'
-import { bodiesOf } from './rows'
+import { bodiesOf, DocumentRows, findRows, readBodies, restoreUnstored, type Values } from './rows'
 import { isSameText, TextEntries, type Texts } from './text-entries'
 
 const countersShape = once(() =>
@@ -119,7 +116,7 @@ export class Store {
 
   /**
    * The schema for whatever reads the indexes, with former fields in the place of their successors. Other fields that are being
-   * filled throw (schema/filling.ts).
+   * filled throw (schema/tables.ts).
    */
   get readable(): StoredSchema {
     return this.#readable

@@ -1,15 +1,22 @@
 /** Writes the full-text entries of documents: the text of each searched field, in the form of the index. */
-import { addInfixWords, clearInfixIndex } from '../schema/infix-index'
+
 import type { FieldSlot, StoredSchema } from '../schema/layout'
 import type { Plan } from '../schema/plan'
-import { isShared, sharedText, textCode, textColumn } from '../schema/shared-column'
-import { PRESENT, type TextTables } from '../schema/tables'
+import {
+  addInfixWords,
+  clearInfixIndex,
+  isShared,
+  PRESENT,
+  sharedText,
+  type TextTables,
+  textCode,
+  textColumn,
+} from '../schema/tables'
 import { analyzerOf, STEMS, type TextIndex, WORDS } from '../text/analyzer'
 import { rulesOf } from '../text/rules'
 import { TERMS, Terms } from '../text/terms'
 import type { Draft } from './document'
-import { textOf } from './index-entries'
-import { stored } from './rows'
+import { stored, textOf } from './rows'
 
 /** A text for each searched field of the plan; undefined where the document has none. */
 export type Texts = readonly (string | undefined)[]

@@ -5,17 +5,16 @@
  * queue makes them later (embedding/queue.ts).
  */
 import { ApiError, storageFull } from '../../errors'
+import { integer, isInt64 } from '../../lib/json'
 import { logFault, type Origin } from '../fault-log'
 import type { FieldSlot, StoredSchema } from '../schema/layout'
 import { type FieldPlan, type Plan, planOf } from '../schema/plan'
 import { addField, outgrowsTextIndex, rebuildTextIndex, textColumnsFor } from '../schema/tables'
-import { leaves, merge, replace } from '../schema/values'
+import { isObject, leaves, merge, partsOf, place, replace } from '../schema/values'
 import type { DirtyValues, Field, WriteAction } from '../types'
 import type { Embedders } from '../vectors/embedders'
-import { detectFields } from './detect'
-import { coerceDocument, type Draft, idOf, parseDocument } from './document'
+import { coerceDocument, type Draft, detectFields, idOf, parseDocument } from './document'
 import { embeddingText, requireSources } from './embedding-text'
-import { applyOperations, hasOperations } from './operations'
 import type { Store, Vectors } from './store'
 
 export interface Incoming {
@@ -348,4 +347,55 @@ function vectorOf(plan: FieldPlan, value: unknown): Float32Array {
 
 function invalidEmbedding(plan: FieldPlan): never {
   throw new ApiError(400, `Field \`${plan.name}\` contains an invalid embedding.`)
+}
+
+// =============================================================================
+// `$operations` of a document: `{"increment": {"likes": 1}}` adds to the stored value.
+
+const KEY = '$operations'
+
+const hasOperations = (draft: Draft): boolean => Object.hasOwn(draft, KEY)
+
+function refuse(message: string): never {
+  throw new ApiError(400, message)
+}
+
+/**
+ * Replaces `$operations` by the resulting values. A field without a value counts as 0.
+ * @param old the stored document
+ * @throws ApiError 400 for another operation, for a value that is not a whole number, and for a field that cannot be
+ *   incremented
+ */
+function applyOperations(draft: Draft, plan: Plan, old: Draft | undefined): void {
+  const operations = draft[KEY]
+  delete draft[KEY]
+  if (!isObject(operations)) refuse(`\`${KEY}\` should be an object.`)
+  for (const [operation, fields] of Object.entries(operations)) {
+    if (operation !== 'increment') {
+      refuse(`\`${KEY}\` has the operation \`${operation}\`. The only one that there is is \`increment\`.`)
+    }
+    if (!isObject(fields)) refuse(`\`increment\` should be an object of field names and whole numbers.`)
+    for (const [name, by] of Object.entries(fields)) increment(draft, plan, old, name, by)
+  }
+}
+
+function increment(draft: Draft, plan: Plan, old: Draft | undefined, name: string, by: unknown): void {
+  const field = plan.fields.find((other) => other.name === name)
+  if (field === undefined || field.array || (field.kind !== 'int32' && field.kind !== 'int64')) {
+    refuse(`Field \`${name}\` cannot be incremented: it is not an int32 or int64 field of the schema.`)
+  }
+  if (!isInt64(by)) refuse(`Field \`${name}\` must be incremented by a whole number.`)
+  if (leaves(draft, name, field.path).length > 0) {
+    refuse(`Field \`${name}\` has a value and an increment. Send one of them.`)
+  }
+  const value = old === undefined ? undefined : leaves(old, name, field.path)[0]?.value
+  const sum = integer(String(BigInt(isInt64(value) ? value : 0) + BigInt(by)))
+  // A partial update merges objects deeply, so new objects on the path are enough.
+  let parent: Record<string, unknown> = draft
+  for (const part of partsOf(name)?.slice(0, -1) ?? []) {
+    if (field.path === undefined) break
+    if (!isObject(parent[part])) parent[part] = {}
+    parent = parent[part] as Record<string, unknown>
+  }
+  place(draft, name, field.path, sum)
 }

@@ -1,12 +1,17 @@
-/** Reads areas in filters on places: circles and polygons. */
+/** Places in filters: points, circles and polygons. */
 import { ApiError } from '../../errors'
 import { splitOutside } from '../fragment'
+import { type Block, valuesAt } from '../schema/column'
 import type { Field } from '../types'
+import type { FilterClause } from './parse'
+
+// =============================================================================
+// Reads areas in filters on places: circles and polygons.
 
 const METERS: Record<string, number> = { km: 1000, mi: 1609.344 }
 
 /** Degrees; `corners` alternates latitudes and longitudes. */
-export type PlaceArea = { latitude: number; longitude: number; meters: number } | { corners: number[] }
+type PlaceArea = { latitude: number; longitude: number; meters: number } | { corners: number[] }
 
 /** Reads the value of a clause on places. @throws ApiError 400 */
 export function readArea(field: Field, text: string): PlaceArea {
@@ -71,3 +76,173 @@ const malformedOptions = (field: Field): ApiError =>
     400,
     `Value of filter field \`${field.name}\`: must be in the \`([-44.50, 170.29], radius: 0.75 km, exact_filter_radius: 5 km)\` or ([56.33, -65.97, 23.82, -127.82], exact_filter_radius: 7 km) format.`,
   )
+
+// =============================================================================
+// Filters on places: a circle, `(lat, lng, 5 km)`, or a polygon, `(lat, lng, lat, lng, lat, lng, ...)`. The same with
+// options: `([lat, lng], radius: 5 km)` and `([lat, lng, lat, lng, ...])`. Distances are always exact, so
+// `exact_filter_radius` changes nothing. A field with polygons is filtered by a point, `(lat, lng)`.
+
+const MAX_AREAS = 12
+
+/** The mean radius, in metres. */
+const EARTH_RADIUS = 6371008.8
+
+type Circle = Exclude<PlaceArea, { corners: number[] }>
+
+/** @throws ApiError 400 */
+function areasOf(field: Field, { values }: FilterClause): PlaceArea[] {
+  requireFew(field, values.length)
+  return values.map(({ text }) => readArea(field, text))
+}
+
+/** Whether a place is inside. */
+type IsInside = (latitude: number, longitude: number) => boolean
+
+/** Tests of a place, one for each area of a clause. @throws ApiError 400 */
+export const areaTests = (field: Field, clause: FilterClause): IsInside[] =>
+  areasOf(field, clause).map((area) => ('meters' in area ? within(area) : contains(area.corners, STRIPS)))
+
+const within =
+  ({ latitude, longitude, meters }: Circle): IsInside =>
+  (y, x) =>
+    distance(latitude, longitude, y, x) <= meters
+
+const radians = (degrees: number) => (degrees * Math.PI) / 180
+
+/** Metres between two places: the haversine formula on a sphere of the mean earth radius. */
+function distance(latitude: number, longitude: number, y: number, x: number): number {
+  const halfChord =
+    Math.sin(radians(y - latitude) / 2) ** 2 +
+    Math.cos(radians(latitude)) * Math.cos(radians(y)) * Math.sin(radians(x - longitude) / 2) ** 2
+  return 2 * EARTH_RADIUS * Math.asin(Math.min(1, Math.sqrt(halfChord)))
+}
+
+/** Metres from a place to the nearest of a document's places; undefined if it has none. */
+export function metersTo(
+  { latitude, longitude }: { latitude: number; longitude: number },
+  block: Block,
+  at: number,
+): number | undefined {
+  const places = valuesAt(block, at) as number[]
+  let nearest: number | undefined
+  for (let index = 0; index < places.length; index += 2) {
+    const meters = distance(latitude, longitude, places[index]!, places[index + 1]!)
+    if (nearest === undefined || meters < nearest) nearest = meters
+  }
+  return nearest
+}
+
+/**
+ * Whether a polygon contains a place. An edge takes the shorter way around the earth, so a polygon may lie over the 180th
+ * meridian, and its corners may come in either order. A place is inside if the way from it to the north crosses an odd number of
+ * edges; or an even number, if the north pole itself is inside. Of a polygon around the earth, the smaller part is inside.
+ * @param corners latitudes and longitudes in turn
+ * @param strips from north to south, each with a list of the edges in it. With 1, the test is made soonest; with more, it is
+ *   quicker for many places, as most edges of a polygon with many corners are short.
+ */
+export function contains(corners: readonly number[], strips = 1): IsInside {
+  const edges: Edge[] = []
+  let [south, north, lean] = [Infinity, -Infinity, 0]
+  let [along, west, east] = [0, 0, 0]
+  for (let at = 0; at < corners.length; at += 2) {
+    const [y1, x1] = [corners[at]!, corners[at + 1]!]
+    const [y2, x2] = [corners[(at + 2) % corners.length]!, corners[(at + 3) % corners.length]!]
+    const width = shorter(x2 - x1)
+    lean += width * (y1 + y2)
+    south = Math.min(south, y1)
+    north = Math.max(north, y1)
+    if (width > 0) edges.push({ along, west: x1, width, first: y1, last: y2 })
+    else if (width < 0) edges.push({ along: along + width, west: x2, width: -width, first: y2, last: y1 })
+    along += width
+    west = Math.min(west, along)
+    east = Math.max(east, along)
+  }
+  const isAround = Math.abs(along) > 180
+  const hasNorthPole = isAround && lean * along > 0
+  if (isAround) [south, north] = [-Infinity, Infinity]
+  const inStrip = byStrip(edges, west, east - west, strips)
+  return (y, x) => {
+    if (!(y >= south && y <= north)) return false
+    let isInside = hasNorthPole
+    for (const edge of inStrip(x - corners[1]!)) {
+      const past = eastOf(x - edge.west)
+      if (past < edge.width && edge.first + ((edge.last - edge.first) * past) / edge.width > y)
+        isInside = !isInside
+    }
+    return isInside
+  }
+}
+
+/** An edge of a polygon: degrees. */
+interface Edge {
+  /** its western end, as the way from the polygon's first corner */
+  along: number
+  /** its western end */
+  west: number
+  width: number
+  /** latitude of the western end */
+  first: number
+  /** latitude of the eastern end */
+  last: number
+}
+
+/** Strips for the areas of a filter, which many places are compared with. */
+const STRIPS = 64
+/** Strips that an edge lies in at most on the average: lists of long edges would be large, and hardly quicker. */
+const MOST_IN = STRIPS / 4
+/** Degrees: more than what rounding can move a place by. */
+const MARGIN = 1e-6
+
+/**
+ * Lists edges by strips of the polygon. An edge that ends on the border between two is in both.
+ * @param west of the polygon, as the way from its first corner
+ * @param width of the polygon; more than 360 if it goes around the earth
+ * @returns the edges that may be north of a place, by its way from the polygon's first corner
+ */
+function byStrip(
+  edges: readonly Edge[],
+  west: number,
+  width: number,
+  strips: number,
+): (along: number) => readonly Edge[] {
+  if (strips === 1) return () => edges
+  const begin = west - 2 * MARGIN
+  const scale = strips / Math.min(360, width + 4 * MARGIN)
+  const lists: Edge[][] = Array.from({ length: strips }, () => [])
+  let listed = 0
+  for (const edge of edges) {
+    const first = Math.floor((edge.along - MARGIN - begin) * scale)
+    const last = Math.floor((edge.along + edge.width + MARGIN - begin) * scale)
+    const some = Math.min(strips, last - first + 1)
+    listed += some
+    if (!(listed <= MOST_IN * edges.length)) return byStrip(edges, west, width, 1)
+    for (let at = 0; at < some; at++) lists[(first + at) % strips]!.push(edge)
+  }
+  return (along) => lists[Math.floor(eastOf(along - begin) * scale)] ?? []
+}
+
+/** A longitude as degrees from 0 up to 360. */
+const eastOf = (degrees: number): number => degrees - 360 * Math.floor(degrees / 360)
+
+/** A difference of longitudes by the shorter way. A whole turn stays one: it is an edge of the whole map. */
+const shorter = (degrees: number): number =>
+  Math.abs(degrees) <= 180 || Math.abs(degrees) === 360 ? degrees : degrees - 360 * Math.round(degrees / 360)
+
+/** The points that a clause on polygons asks for. @throws ApiError 400 */
+export function pointsOf(field: Field, { values }: FilterClause): [latitude: number, longitude: number][] {
+  requireFew(field, values.length)
+  return values.map(({ text }) => {
+    const [, latitude, longitude] = /^\(([^,]+),([^,]+)\)$/.exec(text) ?? []
+    const point = [Number(latitude?.trim() || Number.NaN), Number(longitude?.trim() || Number.NaN)]
+    if (!point.every(Number.isFinite)) {
+      throw new ApiError(400, 'Value of geopolygon filter field must be in the format `(-44.50, 170.29)`')
+    }
+    return point as [number, number]
+  })
+}
+
+function requireFew(field: Field, areas: number): void {
+  if (areas > MAX_AREAS) {
+    throw new ApiError(400, `Filter field \`${field.name}\` takes at most ${MAX_AREAS} areas.`)
+  }
+}

@@ -1,14 +1,12 @@
-/** Clauses on the values of a field, evaluated over a block (schema/block.ts), and the fields that clauses name. */
+/** Clauses on the values of a field, evaluated over a block (schema/column.ts), and the fields that clauses name. */
 import { ApiError } from '../../errors'
 import { readColumn } from '../../lib/stored-json'
-import { BLOCK, type Block, type Offsets, placeAt, valuesAt } from '../schema/block'
-import { findField } from '../schema/find-field'
+import { BLOCK, type Block, type Offsets, placeAt, valuesAt } from '../schema/column'
 import { isBool, isGeopolygon, isNumber, isString, isVector, type StoredSchema } from '../schema/layout'
+import { findField } from '../schema/schema'
 import type { Field } from '../types'
-import { filterError } from './context'
-import { boolValues, numberTests } from './number'
-import { type FilterClause, isNegated, isPresence } from './parse'
-import { type ValuesTest, valuesTest, type WordTest, wordTest } from './test'
+import { type FilterClause, filterError, isNegated, isPresence } from './parse'
+import { boolValues, numberTests, type ValuesTest, valuesTest, type WordTest, wordTest } from './test'
 
 /** @throws ApiError 400 for a field that cannot be filtered on, and for an empty value */
 export function filterField(schema: StoredSchema, name: string, clause: FilterClause): Field {

@@ -14,7 +14,7 @@ import { ApiError } from '../../errors'
 import { EXACT, endOfQuoted, opensQuoted, TIMES, withoutQuoted } from '../fragment'
 import { MAX_JOIN_DEPTH } from '../limits'
 
-export type FilterOperator = ':' | ':=' | ':!=' | ':!'
+type FilterOperator = ':' | ':=' | ':!=' | ':!'
 
 export interface FilterValue {
   text: string
@@ -31,7 +31,7 @@ export interface FilterValue {
 }
 
 /** Stands for a backtick in a value that begins with EXACT. */
-export const EXACT_BACKTICK = '\ue002'
+const EXACT_BACKTICK = '\ue002'
 
 export interface FilterClause {
   kind: 'clause'
@@ -58,7 +58,7 @@ export interface FilterJoin {
 }
 
 /** Conditions that one and the same object at `field` has to meet. Names in `child` are relative to it. */
-export interface FilterObject {
+interface FilterObject {
   kind: 'object'
   field: string
   child: FilterNode
@@ -67,13 +67,13 @@ export interface FilterObject {
 export type FilterNode = FilterClause | FilterGroup | FilterObject | FilterJoin
 
 /** A filter with more clauses is refused. A list of values is one clause, of any length. */
-export const MAX_CLAUSES = 4000
+const MAX_CLAUSES = 4000
 
 /** The parser looks for the head of an object filter within this many characters. */
 const MAX_NAME = 1000
 
 /** How deep a tree may be. Each pair of parentheses and each change between && and || adds a level. */
-export const MAX_DEPTH = 100
+const MAX_DEPTH = 100
 
 const MALFORMED = 'Could not parse the filter query.'
 const TOO_DEEP = `The filter is nested too deeply: at most ${MAX_DEPTH} levels are allowed.`
@@ -415,3 +415,86 @@ export const isPresence = ({ operator, values }: FilterClause): boolean =>
   values.length === 1 &&
   values[0]!.text === '*' &&
   !values[0]!.quoted
+
+// =============================================================================
+// Writes filters: the inverse of parse.ts.
+
+/** A tree as a filter that parses to the same tree. */
+export function printFilter(node: FilterNode): string {
+  if (node.kind === 'join') return `${node.negated ? '!' : ''}$${node.collection}(${node.filter})`
+  if (node.kind === 'clause') {
+    const values = node.values.map(printValue).join(', ')
+    return `${node.field}${node.operator}${node.list ? `[${values}]` : values}`
+  }
+  if (node.kind === 'object') return `${node.field}.{${printFilter(node.child)}}`
+  const sign = node.kind === 'and' ? ' && ' : ' || '
+  return node.children
+    .map((child, index) =>
+      // Left to right without precedence: only the first operand may be a group without parentheses.
+      child.kind === 'clause' ||
+      child.kind === 'join' ||
+      child.kind === 'object' ||
+      (index === 0 && child.kind !== node.kind)
+        ? printFilter(child)
+        : `(${printFilter(child)})`,
+    )
+    .join(sign)
+}
+
+/** Characters that end a value, or open a group or a quotation. */
+const SIGNS = /["`(),[\]{}|&]/
+
+/** A place or an area: numbers, a unit and the option for the radius. */
+const PLACE = /^\([\s\d.,+-]*(?:(?:km|mi)[\s,]*)?(?:exact_filter_radius\s*:\s*(?:true|false)\s*)?\)$/i
+
+/**
+ * Part of a value can be in backticks. The tree does not say which part, so a value with signs is put into backticks as a
+ * whole. Otherwise its text would end the clause, and with it the group around it.
+ */
+const printValue = ({ text, quoted, phrase, open, exact, times }: FilterValue): string =>
+  times
+    ? during(...times)
+    : exact
+      ? exactly(text)
+      : open
+        ? `${text}*`
+        : phrase || (!quoted && (!SIGNS.test(text) || PLACE.test(text)))
+          ? text
+          : `\`${apart(text.replaceAll('`', '\\`'))}\``
+
+/** A backslash at the end of a value would escape the backtick that ends it. Words are the same with a blank. */
+const apart = (text: string): string => (text.endsWith('\\') ? `${text} ` : text)
+
+/**
+ * Any text as one value, in backticks. Backticks in it are left out: words are the same without them. A text of nothing
+ * else is a blank, since a value may not be empty.
+ */
+export const quoted = (text: string): string => `\`${apart(text && (text.replaceAll('`', '') || ' '))}\``
+
+/** Any text as a value that strings have to equal letter by letter, case and signs too. */
+export const exactly = (text: string): string => `\`${EXACT}${text.replaceAll('`', EXACT_BACKTICK)}\``
+
+/** Dates from one time to another, both included, in milliseconds since 1970. */
+export const during = (from: number, to: number): string => `\`${EXACT}${TIMES}${from}..${to}\``
+
+/** Identifies a join, whether or not it is negated. */
+export const joinKey = (join: FilterJoin): string => printFilter({ ...join, negated: false })
+
+// =============================================================================
+// The joins of a filter, and the errors that it reports.
+
+/**
+ * The documents with a related one, in ascending order of sequence number, for every join of a filter. The key is the
+ * printed join without its negation.
+ */
+export type JoinedDocuments = ReadonlyMap<string, ArrayLike<number>>
+
+/** The documents with a related one. @throws ApiError 400 if joins are not supported here */
+export function joinedBy(joins: JoinedDocuments | undefined, join: FilterJoin): ArrayLike<number> {
+  const seqs = joins?.get(joinKey(join))
+  if (seqs !== undefined) return seqs
+  throw new ApiError(400, `The join \`$${join.collection}(...)\` is not possible here.`)
+}
+
+export const filterError = (field: string, what: string): ApiError =>
+  new ApiError(400, `Error with filter field \`${field}\`: ${what}`)

@@ -3,26 +3,19 @@
  * depends on the clause alone is done once: however many values a clause has, a document is looked up in them.
  */
 
+import { ApiError, unlessRefused } from '../../errors'
 import { timeOf } from '../../lib/dates'
-import type { Words } from '../schema/block'
+import { integer, isInt64 } from '../../lib/json'
+import type { Words } from '../schema/column'
 import { isBool, isGeopoint, isGeopolygon, isNumber, isString, type StoredSchema } from '../schema/layout'
-import { normalForm } from '../text/compared'
+import { textCode, textColumn } from '../schema/tables'
+import { isObject, partsOf, valuesAt, walk } from '../schema/values'
+import { analyzerOf, type TokenRules, WORDS } from '../text/analyzer'
 import { rulesOf } from '../text/rules'
-import type { TokenRules } from '../text/words'
+import { comparedWords, normalForm, spaced } from '../text/terms'
 import type { Field } from '../types'
-import { filterError } from './context'
-import { areaTests, contains, pointsOf } from './geopoint'
-import { boolValues, type Numeric, numberTests } from './number'
-import { type FilterClause, isNegated, isPresence } from './parse'
-import {
-  comparedForm,
-  comparesWhole,
-  exactTexts,
-  isUseful,
-  matches,
-  type Pattern,
-  patternsOf,
-} from './string'
+import { areaTests, contains, pointsOf } from './area'
+import { type FilterClause, type FilterNode, filterError, isNegated, isPresence } from './parse'
 
 /** Whether a field's values in one document meet a clause. */
 export type ValuesTest = (values: readonly unknown[]) => boolean
@@ -279,3 +272,298 @@ class Beginnings {
     return this.#lengths.some((length) => length <= text.length && this.#texts.has(text.slice(0, length)))
   }
 }
+
+// =============================================================================
+// Filters on strings. They compare normal forms (text/terms.ts): case, accents and signs do not count.
+//
+//     field: a b    every word is in the value         field:=a b    the value is these words, in order
+//     field: a pre* the last one is a prefix           field:=a pre* the value begins like this
+//     field:"a b"   the words follow each other; other values of a list with a phrase are compared whole
+//
+// Of fields without values, only word_index has the words. It gives a superset, and the documents themselves decide (filter.ts).
+//
+// A field with `stem` or `stem_dictionary` is filtered by the stems that word_index has, as in Typesense.
+
+interface Pattern {
+  /** what was asked for, as it was written */
+  text: string
+  /** its words; none if values are compared as a whole */
+  tokens: readonly string[]
+  /** its normal form */
+  form: string
+  /** the last token matches every word that begins with it */
+  prefix: boolean
+  /** the tokens follow each other in the value */
+  phrase?: boolean
+}
+
+// More words would hardly shrink the superset, only lengthen the query.
+const MAX_INDEX_WORDS = 16
+/** Beginnings of words that the index is asked for: for each one FTS5 reads all words that begin so, whatever the range. */
+const MOST_BEGINNINGS = 2
+
+/** The values of a clause, as words. @param locale of the field. Where it has one, runs of a script without spaces are parted */
+export function patternsOf(clause: FilterClause, rules: TokenRules, locale: string): readonly Pattern[] {
+  const known = PREPARED.get(clause)
+  if (known?.rules === rules && known.locale === locale) return known.patterns
+  return clause.values.map(patternOf(comparesWhole(clause), rules, locale))
+}
+
+/** Values whose patterns are made between rests, and that a clause has at least if they are made beforehand. */
+const AT_ONCE = 2_000
+/** Patterns that are kept, over all clauses. */
+const MOST_PREPARED = 100_000
+
+/** The latest clauses of many values: a search asks for their patterns several times, and to make them takes long. */
+const PREPARED = new Map<FilterClause, { rules: TokenRules; locale: string; patterns: Pattern[] }>()
+
+/** Makes the patterns of a clause, so that `patternsOf` finds those of many values. @param rest lets others be served */
+export async function preparePatterns(
+  clause: FilterClause,
+  rules: TokenRules,
+  locale: string,
+  rest: (values: number) => Promise<unknown>,
+): Promise<void> {
+  const { values } = clause
+  if (values.length <= AT_ONCE || PREPARED.has(clause)) return
+  const patterns: Pattern[] = []
+  const make = patternOf(comparesWhole(clause), rules, locale)
+  for (const value of values) {
+    if (patterns.push(make(value)) % AT_ONCE === 0) await rest(AT_ONCE)
+  }
+  PREPARED.set(clause, { rules, locale, patterns })
+  let kept = 0
+  for (const { patterns } of PREPARED.values()) kept += patterns.length
+  for (const [oldest, { patterns }] of PREPARED) {
+    if (kept <= MOST_PREPARED || oldest === clause) break
+    PREPARED.delete(oldest)
+    kept -= patterns.length
+  }
+}
+
+const patternOf =
+  (isWhole: boolean, rules: TokenRules, locale: string) =>
+  ({ text: given, quoted, phrase, open: isOpen, times }: FilterClause['values'][number]): Pattern => {
+    // Any text may be a date: each is read (test.ts).
+    if (times !== undefined) return { text: '', tokens: [], form: '', prefix: true }
+    const open = isOpen ?? (!quoted && !phrase && given.endsWith('*'))
+    const bare = phrase ? given.slice(1, -1) : open ? given.slice(0, -1) : given
+    const whole = isWhole && !phrase
+    const text = locale === '' || whole || phrase ? bare : spaced(bare).trim()
+    const { words, begins } = wordsOf(text, rules, whole)
+    const tokens = whole ? [] : (words ?? comparedWords(text, rules))
+    const form = words?.join(' ') ?? (whole ? normalForm(text, rules) : tokens.join(' '))
+    const prefix = form !== '' && (open || begins)
+    return {
+      text,
+      tokens,
+      form,
+      prefix,
+      ...(phrase && { phrase }),
+    }
+  }
+
+/**
+ * The words of a value as word_index has them, for a field with stems.
+ * @param whole compared with all words of a value
+ */
+function wordsOf(text: string, rules: TokenRules, whole: boolean) {
+  if (rules.stem === undefined) return { words: undefined, begins: false }
+  const analyzer = analyzerOf(WORDS, rules)
+  if (whole) return { words: analyzer.tokenize(text).map((word) => word.text), begins: false }
+  return analyzer.phrase(text)
+}
+
+/** The form in which filters compare a value: its words, as the index has them. */
+export const comparedForm = (text: string, rules: TokenRules): string =>
+  wordsOf(text, rules, true).words?.join(' ') ?? normalForm(text, rules)
+
+/** A value of signs has no words. `:` matches nothing by it; `:=` matches other values of signs. */
+const isUseful = ({ form, phrase }: Pattern, whole: boolean): boolean => form !== '' || (whole && !phrase)
+
+/** Whether values are compared as a whole. As in Typesense, a phrase in a list turns `:` into `:=` for the others. */
+const comparesWhole = ({ operator, values, list }: FilterClause): boolean =>
+  operator === ':=' || operator === ':!=' || (list && values.some(({ phrase }) => phrase))
+
+/** The texts that a value has to equal letter by letter; undefined if normal forms are compared. */
+const exactTexts = ({ values }: FilterClause): string[] | undefined =>
+  values.every(({ exact }) => exact) ? values.map(({ text }) => text) : undefined
+
+/**
+ * An FTS5 expression of word_index that every document with a clause's words meets, and further ones.
+ * @returns undefined if it would find no fewer documents than there are, or takes longer than to read them
+ */
+export function indexedWords(schema: StoredSchema, field: Field, clause: FilterClause): string | undefined {
+  if (isNegated(clause) || isPresence(clause)) return undefined
+  const rules = rulesOf(schema, field)
+  const slot = schema.slots[field.name]!
+  const patterns = patternsOf(clause, rules, field.locale).filter((pattern) =>
+    isUseful(pattern, comparesWhole(clause)),
+  )
+  const asked = patterns.map((pattern) => wordsAsked(pattern, rules, textCode(slot)))
+  const beginnings = asked.flat().filter((word) => word.endsWith('*'))
+  if (asked.length === 0 || asked.some((words) => words.length === 0) || beginnings.length > MOST_BEGINNINGS)
+    return undefined
+  return `({${textColumn(slot)}} : (${asked.map((words) => `(${words.join(' AND ')})`).join(' OR ')}))`
+}
+
+/** @param code begins each word in the column that fields share */
+function wordsAsked({ text, prefix }: Pattern, rules: TokenRules, code: string): string[] {
+  const analyzer = analyzerOf(WORDS, rules)
+  const pieces = analyzer.pieces(text)
+  return pieces.slice(0, MAX_INDEX_WORDS).map((piece, index) => {
+    const { words, begins } = analyzer.phrase(piece)
+    const asked = words.map((word) => code + word).join(' ')
+    const isOpen = begins || (prefix && index === pieces.length - 1)
+    return `"${asked.replaceAll('"', '""')}"${isOpen ? '*' : ''}`
+  })
+}
+
+/** Whether a value's normal form matches. @param whole the value is compared as a whole, unless it is a phrase */
+function matches(norm: string, { tokens, form, prefix, phrase }: Pattern, whole: boolean): boolean {
+  if (phrase) return form !== '' && ` ${norm} `.includes(prefix ? ` ${form}` : ` ${form} `)
+  if (whole) return prefix ? norm.startsWith(form) : norm === form
+  const padded = ` ${norm} `
+  return tokens.every((token, index) =>
+    padded.includes(prefix && index === tokens.length - 1 ? ` ${token}` : ` ${token} `),
+  )
+}
+
+// =============================================================================
+// Filters on numbers and booleans: `5`, `>5`, `1..5`, and lists of them.
+
+const INTEGER = /^[+-]?\d{1,308}$/
+const DECIMAL = /^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$/
+const RANGE = /^(.+?)(?<!\s)\s*\.\.\s*(.+)$/s
+const COMPARISON = /^(>=|<=|>|<)\s*(.*)$/s
+const UNEQUAL = /^!=\s*(.*)$/s
+
+/** A BigInt is a 64-bit whole number that a double cannot hold. */
+export type Numeric = number | bigint
+
+/** The tests of a clause on numbers. A document passes if it meets any of them. */
+interface NumberTests {
+  equal: Numeric[]
+  /** `!=5` in a list: none of the document's values is 5 */
+  unequal: Numeric[]
+  /** both ends included */
+  ranges: [Numeric, Numeric][]
+  compared: { sign: string; bound: Numeric }[]
+}
+
+/** @throws ApiError 400 for a value that is not a number of the field's type */
+export function numberTests(field: Field, clause: FilterClause): NumberTests {
+  const { equal, unequal, ranges, compared }: NumberTests = {
+    equal: [],
+    unequal: [],
+    ranges: [],
+    compared: [],
+  }
+  for (const { text } of clause.values) {
+    const range = RANGE.exec(text)
+    const comparison = COMPARISON.exec(text)
+    const differs = clause.list ? UNEQUAL.exec(text) : null
+    if (differs) unequal.push(toNumber(field, differs[1]!))
+    else if (range) ranges.push([toNumber(field, range[1]!), toNumber(field, range[2]!)])
+    else if (comparison) compared.push({ sign: comparison[1]!, bound: toNumber(field, comparison[2]!) })
+    else if (DECIMAL.test(text.trim())) equal.push(toNumber(field, text))
+    else throw filterError(field.name, 'Numerical field has an invalid comparator.')
+  }
+  return { equal, unequal, ranges, compared }
+}
+
+/** A text as a value of a field of numbers; undefined for another text. */
+export const asNumber = (field: Field, text: string): Numeric | undefined =>
+  DECIMAL.test(text) ? unlessRefused(() => toNumber(field, text)) : undefined
+
+function toNumber(field: Field, text: string): Numeric {
+  const type = field.type.replace('[]', '')
+  const trimmed = text.trim()
+  if (trimmed === '') throw filterError(field.name, 'Filter value cannot be empty.')
+  if (type === 'float') {
+    if (!DECIMAL.test(trimmed)) throw filterError(field.name, 'Not a float.')
+    return Number(trimmed)
+  }
+  const value = INTEGER.test(trimmed) ? integer(trimmed) : Number.NaN
+  if (!isInt64(value) || (type === 'int32' && (value > 2147483647 || value < -2147483648))) {
+    const isWhole = type === 'int32' && INTEGER.test(trimmed)
+    throw filterError(
+      field.name,
+      isWhole ? `\`${trimmed}\` exceeds the range of an int32.` : `Not an ${type}.`,
+    )
+  }
+  return value
+}
+
+/** The distinct values that a clause on booleans allows. @throws ApiError 400 */
+export function boolValues(field: Field, clause: FilterClause): number[] {
+  const wanted = clause.values.map(({ text }) => {
+    if (text === 'true') return 1
+    if (text === 'false') return 0
+    throw new ApiError(400, `Value of filter field \`${field.name}\` must be \`true\` or \`false\`.`)
+  })
+  return [...new Set(wanted)]
+}
+
+// =============================================================================
+// Filters on the objects of an array: `ingredients.{name: cheese && share:<50}`.
+
+type Json = Record<string, unknown>
+
+/** The objects at a dotted name, those of arrays one by one. */
+export function objectsAt(document: unknown, name: string): Json[] {
+  const found: Json[] = []
+  if (!isObject(document)) return found
+  const collect = (value: unknown): void => {
+    if (Array.isArray(value)) value.forEach(collect)
+    else if (isObject(value)) found.push(value)
+  }
+  walk(
+    document,
+    name,
+    partsOf(name),
+    undefined,
+    () => undefined,
+    ({ value }) => collect(value),
+  )
+  return found
+}
+
+/** Whether an object meets a filter. @param test makes the test of a clause from the values of its field */
+export function objectTest(
+  node: FilterNode,
+  test: (clause: FilterClause) => (values: unknown[]) => boolean,
+): (object: Json) => boolean {
+  // The parser finds no joins in objects.
+  if (node.kind === 'object' || node.kind === 'join') {
+    throw new ApiError(400, 'Object filters cannot be nested.')
+  }
+  if (node.kind === 'clause') {
+    const passes = test(node)
+    return (object) => passes(valuesAt(object, node.field))
+  }
+  const tests = node.children.map((child) => objectTest(child, test))
+  return node.kind === 'and'
+    ? (object) => tests.every((passes) => passes(object))
+    : (object) => tests.some((passes) => passes(object))
+}
+
+/**
+ * The filter that a filter on objects implies for the whole document: its positive clauses, met by any of the
+ * objects.
+ * @returns undefined if it implies nothing
+ */
+export function impliedBy(node: FilterNode, path: string): FilterNode | undefined {
+  if (node.kind === 'object' || node.kind === 'join') return undefined
+  if (node.kind === 'clause') {
+    return isNegated(node) || hasUnequal(node) ? undefined : { ...node, field: `${path}.${node.field}` }
+  }
+  const implied = node.children.map((child) => impliedBy(child, path))
+  const known = implied.filter((child) => child !== undefined)
+  if (known.length === 0 || (node.kind === 'or' && known.length < implied.length)) return undefined
+  return known.length === 1 ? known[0] : { kind: node.kind, children: known }
+}
+
+/** A value like `!=5` in a list is about the numbers of one object. Another object of the document may have a 5. */
+const hasUnequal = ({ list, values }: FilterClause): boolean =>
+  list && values.some(({ text }) => text.startsWith('!'))

@@ -1,12 +1,12 @@
 /** The grammar of facet_by, `field, field(label:[from, to], sort_by: _alpha:asc)`, and of facet_query. */
 import { ApiError, detailed } from '../../errors'
-import { exactNumber } from '../../lib/exact-json'
+import { exactNumber } from '../../lib/json'
 import { readJoin } from '../filter/parse'
 import { splitOutside, withoutQuoted } from '../fragment'
 import { MAX_FACETS, requireAtMost } from '../limits'
 import { isDynamic } from '../schema/field'
-import { findField } from '../schema/find-field'
 import { hasValues, isArray, isGeopoint, isGeopolygon, isNumber, type StoredSchema } from '../schema/layout'
+import { findField } from '../schema/schema'
 import type { Field } from '../types'
 
 /** Facets need values in columns. Places have no order to count by. */

@@ -1,7 +1,7 @@
 /**
  * Typesense's search parameters that are one plain value or a list of such: how each is read, its default and its bounds. All
  * come as text. Those with a grammar of their own have a file each: filter_by (filter/parse.ts), sort_by (sort.ts), facet_by and
- * facet_query (facet-request.ts), vector_query (vector-query.ts), pinned_hits (pinned.ts). Names that are neither here nor there
+ * facet_query (facet-request.ts), vector_query (vector-query.ts), pinned_hits (request.ts). Names that are neither here nor there
  * are ignored, as in Typesense.
  */
 import { ApiError, detailed } from '../../errors'

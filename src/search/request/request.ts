@@ -4,6 +4,7 @@
  */
 import { ApiError } from '../../errors'
 import type { EmbeddingLimits } from '../../models/embedding-model'
+import { withoutUnknown } from '../filter/parse'
 import {
   checkLimits,
   MAX_DEPTH,
@@ -14,13 +15,13 @@ import {
   requireAtMost,
 } from '../limits'
 import { isDynamic } from '../schema/field'
-import { findField } from '../schema/find-field'
-import { hasValues, isSearchable, isString, isVector, type StoredSchema } from '../schema/layout'
+import { hasValues, isArray, isSearchable, isString, isVector, type StoredSchema } from '../schema/layout'
+import { findField } from '../schema/schema'
+import type { Diversity, SimilarityMethod } from '../sets/curation'
 import { stemsOf, type TextIndex, WORDS } from '../text/analyzer'
+import type { TypoRules } from '../text/similar'
 import type { SynonymRules } from '../text/synonyms'
-import type { TypoRules } from '../text/typo'
 import type { Field, SearchParameters } from '../types'
-import type { DiversityRequest } from './diversity'
 import {
   type FacetQuery,
   type FacetRequest,
@@ -28,10 +29,6 @@ import {
   parseFacetQuery,
   parseFacets,
 } from './facet-request'
-import { type HighlightOptions, parseHighlight } from './highlight'
-import { type InfixRequest, parseInfix } from './infix'
-import { withKnownFields } from './known-fields'
-import { type QueryField, type RankingRules, weighted } from './matching'
 import {
   type DropTokensMode,
   list,
@@ -41,11 +38,8 @@ import {
   requireSupported,
   type ValueOf,
 } from './parameters'
-import { type PinnedHit, parsePinned } from './pinned'
 import { parseSort, type SortKey, splitSort } from './sort'
 import { parseVectorQuery, type VectorQuery } from './vector-query'
-
-export type { HighlightOptions }
 
 export interface SearchRequest {
   q: string
@@ -348,5 +342,314 @@ function checkGroupBy(schema: StoredSchema, groupBy: string[]): void {
         `Cannot group by \`${name}\`: it is of type \`${field.type}\`, which has no values of its own. Group by one of the fields inside of it.`,
       )
     }
+  }
+}
+
+// =============================================================================
+// The fields that words are searched in, with their weights, and how their matches are compared.
+
+/** A string field of query_by. */
+export interface QueryField {
+  field: Field
+  /** factor of its matches in BM25 */
+  weight: number
+  /** Typesense's weight, 0 to 15 */
+  rank: number
+  /** whether the last word of the query may be unfinished */
+  prefix: boolean
+  /** typos that its words may have; undefined: as many as the search allows */
+  typos: number | undefined
+}
+
+/** How text matches are compared. */
+export interface RankingRules {
+  type: ValueOf<'text_match_type'>
+  /** a field that is the query comes first */
+  exactMatch: boolean
+  /** words near the beginning of a field come first */
+  tokenPosition: boolean
+  /** among equal matches, one in more fields comes first */
+  matchingFields: boolean
+}
+
+const HEAVIEST = 15
+
+/**
+ * Fills in the weights of fields. `weight` is a caller's weight, negative for none.
+ *
+ * BM25's default weights fall from 2 for the first field to 1 for the last. Chosen by nDCG@10 on SciFact with
+ * query_by=title,text: 0.687 with equal weights, 0.693 with 2 to 1, 0.696 with 3 to 1, where recall begins to fall.
+ */
+export function weighted(fields: QueryField[]): QueryField[] {
+  const last = Math.max(1, fields.length - 1)
+  const ranks = ranksOf(fields.map(({ weight }) => weight))
+  return fields.map((entry, index) => ({
+    ...entry,
+    weight: entry.weight >= 0 ? Math.max(entry.weight, 0.001) : 2 - index / last,
+    rank: ranks[index]!,
+  }))
+}
+
+/**
+ * Typesense's weights: the first field has 15, and each field after it one less. A caller's weights stay as they are if
+ * they fall and none is above 15. Otherwise the largest becomes 15, and each smaller one has one less.
+ */
+function ranksOf(weights: readonly number[]): number[] {
+  if (weights.every((weight) => weight < 0)) return weights.map((_, index) => Math.max(0, HEAVIEST - index))
+  const fall = weights.every((weight, index) => index === 0 || weight <= weights[index - 1]!)
+  if (fall && weights.every((weight) => weight <= HEAVIEST)) return [...weights]
+  const sorted = [...new Set(weights)].sort((a, b) => b - a)
+  return weights.map((weight) => Math.max(0, HEAVIEST - sorted.indexOf(weight)))
+}
+
+// =============================================================================
+// How a question in whole sentences is searched by default: for passages that answer it.
+
+/**
+ * The weight of fields that name a document. A word in a name says more than one somewhere in a long text. With 2, words
+ * alone rank at least as well as FTS5's OR on each set of `npm run bench quality`. With 3 they rank worse on one.
+ */
+const NAMES = /(^|[._])(title|heading|headline|name|subject|question)s?$/i
+const NAME_WEIGHT = 2
+
+/** Whether a field names its document, by its own name. */
+export const isNameField = (name: string): boolean => NAMES.test(name)
+
+/** With fewer documents than this that have all words, some of the words are enough: for a question, always. */
+const ALWAYS = '1000000'
+
+/**
+ * Weights for the fields of a search that names none.
+ * @param fields what is searched, embedding fields among them
+ */
+export const weightsOf = (fields: string[]): SearchParameters => ({
+  query_by_weights: fields.map((name) => (isNameField(name) ? NAME_WEIGHT : 1)).join(','),
+})
+
+/**
+ * The parameters of a search for a question. What the caller gave stays.
+ *
+ * A question is seldom answered in its own words. So one informative word is enough to match, and BM25 puts documents with
+ * rare words first. The last word counts as complete. Words match by their stems. Words and meaning are joined by their
+ * scores, unless the caller gave `alpha`, which is a weight of ranks.
+ * @param said what was said before a follow-up and tells what it is about
+ */
+export function forQuestion(given: SearchParameters, said: string | undefined): SearchParameters {
+  return {
+    drop_tokens_threshold: ALWAYS,
+    prefix: 'false',
+    match_stems: 'true',
+    ...(!given.vector_query?.includes('alpha') && { fusion: 'score' }),
+    ...(said !== undefined && { context_q: said }),
+    ...given,
+  }
+}
+
+// =============================================================================
+// `validate_field_names=false`: a search ignores fields that the schema lacks, instead of refusing them.
+
+/** Parameters that have one value for each field of query_by. */
+const BY_FIELD = ['query_by_weights', 'prefix', 'num_typos', 'infix']
+
+/** The filter that no document passes. */
+const NOTHING = 'id:[]'
+
+/**
+ * The parameters without the names of unknown fields. As in Typesense, a filter on an unknown field matches nothing. A
+ * search that has no field left to search or to group by finds nothing. sort_by is always checked.
+ */
+export function withKnownFields(params: SearchParameters, schema: StoredSchema): SearchParameters {
+  if (parameter(params, 'validate_field_names')) return params
+  const isKnown = (name: string): boolean =>
+    name === 'id' ||
+    name.startsWith('$') ||
+    findField(schema, name) !== undefined ||
+    (name.endsWith('*') && schema.fields.some((field) => field.name.startsWith(name.slice(0, -1))))
+  const known: SearchParameters = { ...params, filter_by: withoutUnknown(params.filter_by ?? '', isKnown) }
+  const queryBy = list(params.query_by)
+  for (const name of BY_FIELD) {
+    const values = list(params[name])
+    if (values.length !== queryBy.length || values.length === 1) continue
+    known[name] = values.filter((_, index) => isKnown(queryBy[index]!)).join(',')
+  }
+  for (const name of ['query_by', 'group_by']) {
+    const given = list(params[name])
+    const kept = given.filter(isKnown)
+    if (given.length > 0) known[name] = kept.join(',')
+    if (given.length > 0 && kept.length === 0) known.filter_by = NOTHING
+  }
+  if (params.query_by && !known.query_by) known.q = '*'
+  const facets = list(params.facet_by)
+  known.facet_by = facets.filter((facet) => isKnown(/^[^(]*/.exec(facet)![0].trim())).join(',')
+  return known
+}
+
+// =============================================================================
+// The grammar of pinned_hits: `id:position, id:position`.
+
+export interface PinnedHit {
+  id: string
+  /** 1 is the first */
+  position: number
+}
+
+/** @throws ApiError 400 */
+export function parsePinned(text: string): PinnedHit[] {
+  return list(text).map((pin) => {
+    const match = /^(.+):(\d+)$/.exec(pin)
+    if (!match || Number(match[2]) < 1) {
+      throw new ApiError(400, 'Pinned hits are not in expected format.')
+    }
+    return { id: match[1]!.trim(), position: Number(match[2]) }
+  })
+}
+
+// =============================================================================
+// The grammar of `infix`: whether a part of a word finds it, for each field of query_by.
+
+export interface InfixRequest {
+  /** fields searched by parts of words in any case */
+  always: Field[]
+  /** the same, but only if nothing is found otherwise */
+  fallback: Field[]
+  /** characters of a word that may come before and after the part */
+  extra: { before: number; after: number }
+}
+
+/**
+ * @param queryBy the names as given
+ * @param fields the string fields that they stand for
+ * @throws ApiError 400
+ */
+export function parseInfix(params: SearchParameters, queryBy: string[], fields: Field[]): InfixRequest {
+  const modes = parameter(params, 'infix')
+  requireOneForEach('infix values', 'infix', modes, queryBy, 1)
+  const modeOf = ({ name }: Field): ValueOf<'infix'>[number] => {
+    if (modes.length === 1) return modes[0]!
+    // A star, or the name of an object, stands for the fields below it.
+    const at = queryBy.findIndex(
+      (given) => given === name || name.startsWith(given.endsWith('*') ? given.slice(0, -1) : `${given}.`),
+    )
+    return modes[at] ?? 'off'
+  }
+  return {
+    always: fields.filter((field) => modeOf(field) === 'always'),
+    fallback: fields.filter((field) => modeOf(field) === 'fallback'),
+    extra: { before: parameter(params, 'max_extra_prefix'), after: parameter(params, 'max_extra_suffix') },
+  }
+}
+
+// =============================================================================
+// Which fields of the hits are highlighted, and how.
+
+export interface HighlightOptions {
+  /** undefined: the string fields of query_by */
+  fields: string[] | undefined
+  /** fields whose whole value is highlighted too */
+  fullFields: string[]
+  startTag: string
+  endTag: string
+  affixTokens: number
+  snippetThreshold: number
+  /** also return `highlights`, the old form */
+  v1: boolean
+}
+
+/** @throws ApiError 400 */
+export function parseHighlight(params: SearchParameters, schema: StoredSchema): HighlightOptions {
+  const named = withStars(parameter(params, 'highlight_fields'), schema)
+  const full = withStars(parameter(params, 'highlight_full_fields'), schema)
+  return {
+    fields: !params.highlight_fields ? undefined : named[0] === 'none' ? [] : named,
+    fullFields: full[0] === 'none' ? [] : full,
+    startTag: params.highlight_start_tag ?? '<mark>',
+    endTag: params.highlight_end_tag ?? '</mark>',
+    affixTokens: parameter(params, 'highlight_affix_num_tokens'),
+    snippetThreshold: parameter(params, 'snippet_threshold'),
+    v1: parameter(params, 'enable_highlight_v1'),
+  }
+}
+
+/** Names of fields, where `user*` stands for all string fields that begin so. */
+const withStars = (names: string[], schema: StoredSchema): string[] =>
+  names.flatMap((name) =>
+    name.endsWith('*')
+      ? schema.fields
+          .filter((field) => field.name.startsWith(name.slice(0, -1)) && isString(field) && !isDynamic(field))
+          .map((field) => field.name)
+      : [name],
+  )
+
+// =============================================================================
+// What a search knows of the diversity of its hits: `diversity_lambda`, and the fields that a curation compares.
+
+/** How many of the best hits are diversified, as in Typesense. All others follow in the order of the search. */
+export const DIVERSIFIED = 250
+
+export interface DiversityRequest {
+  /** 0: only the differences between hits count; 1: only their relevance */
+  lambda: number
+  /** where a curation asks for it */
+  by?: Diversification
+}
+
+/** A curation's `diversity`, with the fields that it names. */
+export interface Diversification {
+  metrics: Metric[]
+  /** the page that is asked for; the search finds all hits that are diversified */
+  page: { offset: number; limit: number }
+}
+
+export interface Metric {
+  field: Field
+  method: SimilarityMethod
+  weight: number
+}
+
+/** What this file reads and changes of a search request. */
+interface Paged {
+  groupBy: string[]
+  offset: number
+  perPage: number
+  diversity: DiversityRequest
+}
+
+/**
+ * The request, widened to find all hits that are diversified.
+ * @throws ApiError 400 if the fields of the curation cannot be compared, or the search groups its hits
+ */
+export function diversifying<Request extends Paged>(
+  request: Request,
+  { similarity_metric: metrics }: Diversity,
+  schema: StoredSchema,
+): Request {
+  if (request.groupBy.length > 0) throw new ApiError(400, 'Diversity is not supported along with group_by.')
+  const compared = metrics.map(({ field: name, method, weight }) => {
+    const field = findField(schema, name)
+    if (field === undefined) throw new ApiError(400, `\`${name}\` field not found in the schema.`)
+    requireComparable(field, method)
+    return { field, method, weight }
+  })
+  const { offset, perPage, diversity } = request
+  if (offset >= DIVERSIFIED || perPage === 0) return request
+  return {
+    ...request,
+    offset: 0,
+    perPage: Math.max(DIVERSIFIED, offset + perPage),
+    diversity: { ...diversity, by: { metrics: compared, page: { offset, limit: perPage } } },
+  }
+}
+
+function requireComparable(field: Field, method: SimilarityMethod): void {
+  const { name } = field
+  if (method === 'vector_distance') {
+    if (isVector(field)) return
+    throw new ApiError(400, `Field \`${name}\` must be a vector to use \`vector_distance\` in diversity.`)
+  }
+  if ((isArray(field) || isVector(field)) && !field.facet) {
+    throw new ApiError(400, `Enable faceting on \`${name}\` array field to use in diversity.`)
+  }
+  if ((!field.sort && !field.facet) || !hasValues(field)) {
+    throw new ApiError(400, `Enable sorting/faceting on \`${name}\` field to use in diversity.`)
   }
 }

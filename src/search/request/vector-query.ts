@@ -2,8 +2,8 @@
 import { ApiError } from '../../errors'
 import { splitOutside } from '../fragment'
 import { MAX_NEIGHBOURS, MAX_VECTOR_QUERIES } from '../limits'
-import { findField } from '../schema/find-field'
 import { isVector, type StoredSchema } from '../schema/layout'
+import { findField } from '../schema/schema'
 import type { Field } from '../types'
 
 export interface VectorQuery {

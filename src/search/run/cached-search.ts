@@ -1,4 +1,4 @@
-/** A search whose reply may be cached (kept-replies.ts). */
+/** A search whose reply may be cached (context.ts). */
 import * as v from 'valibot'
 import { once } from '../../lib/once'
 import { readStored } from '../../lib/stored-json'

@@ -1,5 +1,5 @@
 /**
- * The matches of a search. FTS5 finds those of words, in parts that are each small enough for one statement (scan.ts):
+ * The matches of a search. FTS5 finds those of words, in parts that are each small enough for one statement:
  *
  *     seq        the document's sequence number
  *     score      FTS5's BM25, lower is better; NULL when the words were not found
@@ -10,13 +10,13 @@ import { ApiError } from '../../errors'
 import { fragment, join, limited, oneOf, type SqlFragment } from '../fragment'
 import { MAX_RANKED } from '../limits'
 import { type Range, ROWID_IN_RANGE } from '../range'
-import type { SortKey } from '../request/sort'
-import { BLOCK } from '../schema/block'
+import { type Buckets, bucketColumn, type SortKey } from '../request/sort'
+import { BLOCK } from '../schema/column'
+import { type Steps, stepwise } from '../steps'
 import type { TextMatch } from '../text/query'
-import { Gathered, type OrderedMatch } from './gathered'
+import type { Neighbour } from '../vectors/vector-index'
 import { type MatchSet, once, type Parts, setOf } from './match-set'
 import type { Pace } from './pace'
-import { FIRST_WIDTH, ranges } from './scan'
 
 /** Of each block, the scores of its documents by offset. As of FTS5, lower is better. */
 export type Scores = (number: number) => (at: number) => number
@@ -255,3 +255,300 @@ export const candidatesOf = (gathered: Gathered, text: boolean, vector: boolean)
   set: once(async () => setOf(gathered.seqs)),
   gathered: async () => gathered,
 })
+
+// =============================================================================
+// Divides a collection into ranges of sequence numbers, newest first. Each is read by statements of its own.
+
+/** Sequence numbers in the first range. A collection that spans no more is searched by one statement. */
+export const FIRST_WIDTH = 16_384
+
+const LEAST_WIDTH = 4
+const LAST_WIDTH = 1_024
+/** An estimate from two ranges holds for ranges up to this factor wider. */
+const MOST_WIDENING = 4
+/** The same where documents take long as well: a wrong estimate costs others more there. */
+const HEAVY_WIDENING = 2
+/** Two ranges allow an estimate only if one is less than this share of the other. */
+const LESS = 0.9
+/** If a slice uses less than this part of its time, the next one is wider. */
+const QUICK = 0.5
+const VERY_QUICK = 0.15
+
+/** How to divide a collection. */
+interface Division {
+  /** the part of it to read; all of it by default */
+  within?: Range
+  /** One statement returns so little that no slices are needed, however many documents it looks at. */
+  atOnce?: boolean
+  /** how many times as long as usual a statement takes for a document; above 1, slices are needed in any case */
+  weight?: number
+}
+
+/**
+ * Ranges that together cover all documents. The width adapts, so that each range takes about the time of a slice.
+ * Ends early when the search is cut off.
+ */
+export async function* ranges(
+  sql: SqlStorage,
+  pace: Pace,
+  first: number,
+  { within, atOnce = false, weight = 1 }: Division = {},
+): AsyncGenerator<Range> {
+  const { low: lowest, high: highest } = within ?? pace.ends(sql)
+  // After a cutoff only the newest documents are read.
+  let width = Math.ceil(Math.min(pace.cutoff ? LAST_WIDTH : first, pace.slice.width) / weight)
+  if (atOnce && weight === 1 && !pace.cutoff) width = Math.max(width, highest - lowest + 1)
+  let least = LEAST_WIDTH
+  let last: Read | undefined
+  for (let high = highest; high >= lowest; ) {
+    const low = Math.max(lowest, high - width + 1)
+    // Reading the clock takes a while, so skip it for the last range.
+    const before = low > lowest ? pace.used : 0
+    yield { low, high }
+    high = low - 1
+    if (high < lowest) return
+    const cost = pace.used - before
+    const read = { width, cost }
+    if (last !== undefined && cost > 1)
+      least = leastWidth(read, last, weight > 1 ? HEAVY_WIDENING : MOST_WIDENING) ?? least
+    last = read
+    const wanted = Math.min(pace.slice.width, Math.floor(width * widening(cost)))
+    const next = Math.max(least, wanted)
+    if (!(await pace.rest((cost * next) / width))) return
+    width = next
+  }
+}
+
+/** A range that was read, and what it cost in slices. */
+interface Read {
+  width: number
+  cost: number
+}
+
+/**
+ * The width from which on a range's documents cost as much as its statement does for any range. FTS5 first collects all words
+ * with a beginning, and counts the documents of each word for BM25. Narrower ranges would pay mostly for that.
+ * @returns undefined if the ranges are too much alike to tell
+ */
+function leastWidth(one: Read, other: Read, widening: number): number | undefined {
+  const [narrow, wide] = one.width < other.width ? [one, other] : [other, one]
+  if (narrow.width > wide.width * LESS) return undefined
+  const aDocument = (wide.cost - narrow.cost) / (wide.width - narrow.width)
+  const aStatement = narrow.cost - narrow.width * aDocument
+  const most = wide.width * widening
+  return aDocument * most <= aStatement ? most : Math.max(LEAST_WIDTH, Math.floor(aStatement / aDocument))
+}
+
+/** The factor by which the next slice is wider. @param cost of the last one, in slices */
+function widening(cost: number): number {
+  if (cost < VERY_QUICK) return 4
+  if (cost < QUICK) return 1.5
+  return cost <= 1 ? 1 : Math.max(0.05, 0.8 / cost)
+}
+
+// =============================================================================
+// Matches in memory, as columns of numbers, 32 bytes a match. Matches that must be ranked as a whole cannot stay in
+// parts.
+
+/** A match, and how it was found: NULL for how it was not. */
+export interface OrderedMatch {
+  seq: number
+  score: number | null
+  distance: number | null
+  fused: number | null
+}
+
+/** Up to so many matches, all are measured. */
+const FEW = 1_024
+
+/** To sort a match takes so many rows' time. */
+const ROWS_A_SORT = 1 / 3
+
+/** Numbers in rising order. */
+function* sortedOf(count: number, keyAt: (at: number) => number): Steps<Float64Array> {
+  const values = new Float64Array(count)
+  yield* stepwise(count, (at) => {
+    values[at] = keyAt(at)
+  })
+  // Native sorting of numbers: a comparator in JavaScript would block other requests for too long.
+  values.sort()
+  yield count * ROWS_A_SORT
+  return values
+}
+
+/** More than MAX_RANKED: a document and its place in the list are one number. */
+const PLACES = 2 ** 20
+
+/** Numbers of documents by block and offset; NaN for those that have none. */
+export type BlockNumbers = ReadonlyMap<number, Float64Array>
+
+/** @param values of the documents with these sequence numbers, in their order */
+export function* numbersOf(seqs: readonly number[], values: readonly number[]): Steps<BlockNumbers> {
+  const blocks = new Map<number, Float64Array>()
+  yield* stepwise(seqs.length, (at) => {
+    const number = Math.floor(seqs[at]! / BLOCK)
+    let block = blocks.get(number)
+    if (block === undefined) {
+      block = new Float64Array(BLOCK).fill(Number.NaN)
+      blocks.set(number, block)
+    }
+    block[seqs[at]! - number * BLOCK] = values[at]!
+  })
+  return blocks
+}
+
+/** The number of one document. */
+export const numberIn = (numbers: BlockNumbers, seq: number): number | undefined =>
+  numbers.get(Math.floor(seq / BLOCK))?.[seq % BLOCK]
+
+export class Gathered {
+  readonly seqs: number[] = []
+  /** NaN stands for NULL, here and below */
+  readonly scores: number[] = []
+  readonly distances: number[] = []
+  readonly fused: number[] = []
+  /** by column: the bucket of each match */
+  readonly buckets = new Map<string, number[]>()
+
+  get size(): number {
+    return this.seqs.length
+  }
+
+  add(seq: number, score = Number.NaN, distance = Number.NaN, fused = Number.NaN): void {
+    this.seqs.push(seq)
+    this.scores.push(score)
+    this.distances.push(distance)
+    this.fused.push(fused)
+  }
+
+  /** The rows of some matches, by sequence number. */
+  rowsOf(seqs: readonly number[]): Map<number, OrderedMatch> {
+    const wanted = new Set(seqs)
+    const rows = new Map<number, OrderedMatch>()
+    const orNull = (value: number) => (Number.isNaN(value) ? null : value)
+    for (let at = 0; at < this.size; at++) {
+      const seq = this.seqs[at]!
+      if (!wanted.has(seq)) continue
+      const [score, distance] = [orNull(this.scores[at]!), orNull(this.distances[at]!)]
+      rows.set(seq, { seq, score, distance, fused: orNull(this.fused[at]!) })
+    }
+    return rows
+  }
+
+  /** @param values of the matches, in their order */
+  numbers(values: readonly number[]): Steps<BlockNumbers> {
+    return numbersOf(this.seqs, values)
+  }
+
+  /** Matches with a score at least as good as the best `count`. */
+  *best(count: number): Steps<Gathered> {
+    if (this.size <= Math.max(FEW, count)) return this
+    const sorted = yield* sortedOf(this.size, (at) => this.#ofScore(at))
+    const least = sorted[sorted.length - count]!
+    const best = new Gathered()
+    yield* stepwise(this.size, (at) => {
+      if (this.#ofScore(at) < least) return
+      best.add(this.seqs[at]!, this.scores[at]!, this.distances[at]!, this.fused[at]!)
+    })
+    return best
+  }
+
+  /** How good the score of a match is: higher is better, and none is the worst. */
+  #ofScore(at: number): number {
+    return orWorst(-this.scores[at]!)
+  }
+
+  /** Sequence numbers and places of the matches, in rising order. Of equals, a search orders the newest first. */
+  #places(): Steps<Float64Array> {
+    return sortedOf(this.size, (at) => this.seqs[at]! * PLACES + at)
+  }
+
+  /**
+   * Divides the matches into equal parts, the best in the first, like SQL's ntile(), or into parts of one size. Of equals,
+   * the newest go into the better part.
+   */
+  *fill(buckets: Buckets, isFused: boolean): Steps {
+    const count = buckets.by === 'count' ? buckets.number : Math.max(1, Math.ceil(this.size / buckets.number))
+    const lower = buckets.of === 'vector_distance' ? this.distances : isFused ? undefined : this.scores
+    const goodness = (at: number) => orWorst(lower === undefined ? this.fused[at]! : -lower[at]!)
+    const sorted = (yield* sortedOf(this.size, goodness)).reverse()
+    const places = yield* this.#places()
+    const taken = new Uint32Array(this.size)
+    const larger = buckets.by === 'count' ? this.size % count : 0
+    const size = buckets.by === 'count' ? Math.floor(this.size / count) : buckets.number
+    const numbers = new Array<number>(this.size)
+    const inLarger = larger * (size + 1)
+    yield* stepwise(this.size, (older) => {
+      const at = places[this.size - 1 - older]! % PLACES
+      const first = firstPlace(sorted, goodness(at))
+      const place = first + taken[first]!++
+      numbers[at] =
+        place < inLarger
+          ? Math.floor(place / (size + 1)) + 1
+          : larger + Math.floor((place - inLarger) / Math.max(1, size)) + 1
+    })
+    this.buckets.set(bucketColumn(buckets), numbers)
+  }
+}
+
+const orWorst = (value: number): number => (Number.isNaN(value) ? Number.NEGATIVE_INFINITY : value)
+
+/** The first position of a value in a descending array. */
+function firstPlace(falling: Float64Array, value: number): number {
+  let [low, high] = [0, falling.length]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (falling[middle]! > value) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+/**
+ * Rank fusion, as in Typesense:
+ *
+ *     fused = (1 - alpha) / text rank + alpha / vector rank
+ *
+ * Text ranks are dense: documents with equal scores share one. Vector ranks count from 1 by distance. A side that did
+ * not find the document adds nothing.
+ *
+ * @param text keyword matches
+ * @param neighbours nearest first
+ */
+export function* fuse(text: Gathered, neighbours: readonly Neighbour[], alpha: number): Steps<Gathered> {
+  const byVector = new Map(neighbours.map(({ seq, distance }, index) => [seq, { distance, rank: index + 1 }]))
+  const rankOf = yield* denseRanks(text.scores)
+  const fused = new Gathered()
+  yield* stepwise(text.size, (at) => {
+    const [seq, score] = [text.seqs[at]!, text.scores[at]!]
+    const near = byVector.get(seq)
+    const share = (1 - alpha) / rankOf(score)
+    fused.add(seq, score, near?.distance ?? Number.NaN, share + (near === undefined ? 0 : alpha / near.rank))
+    byVector.delete(seq)
+  })
+  for (const [seq, { distance, rank }] of byVector) fused.add(seq, Number.NaN, distance, alpha / rank)
+  return fused
+}
+
+/** The dense rank of a score among these, 1 for the lowest. */
+function* denseRanks(scores: readonly number[]): Steps<(score: number) => number> {
+  const sorted = yield* sortedOf(scores.length, (at) => scores[at]!)
+  let count = 0
+  for (const score of sorted) if (count === 0 || score !== sorted[count - 1]) sorted[count++] = score
+  return (score) => {
+    let [low, high] = [0, count]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (sorted[middle]! < score) low = middle + 1
+      else high = middle
+    }
+    return low + 1
+  }
+}
+
+/** Nearest neighbours as matches. */
+export function neighboursGathered(found: readonly Neighbour[]): Gathered {
+  const gathered = new Gathered()
+  for (const { seq, distance } of found) gathered.add(seq, Number.NaN, distance)
+  return gathered
+}

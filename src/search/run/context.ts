@@ -1,16 +1,124 @@
-/** What a search needs of its collection. The Collection object provides it, and so can tests. */
+/** What a search runs with: its collection, other collections, and the replies that are kept. */
 import type { EmbeddingModel } from '../../models/embedding-model'
 import type { Reranker } from '../../models/reranker'
 import type { PassageReader } from '../../models/static-embedder/reader'
+import { changesOf } from '../changes'
+import type { FilterJoin, FilterNode, JoinedDocuments } from '../filter/parse'
+import { KeptUntilWrite, type Memory } from '../memory'
 import type { ColumnMemory } from '../schema/column-memory'
 import type { StoredSchema } from '../schema/layout'
 import type { Curation } from '../sets/curation'
 import type { Synonym } from '../sets/synonym'
-import type { Document, Field } from '../types'
+import type { Document, Field, JoinAnswer, JoinPlace, JoinQuestion, SearchScope } from '../types'
 import type { VectorIndex } from '../vectors/vector-index'
 import type { EmbeddedAhead } from './embedded-ahead'
-import type { JoinPort, SearchJoins } from './join-port'
-import type { KeptReplies } from './kept-replies'
+
+// =============================================================================
+// A search's access to other collections. joins.ts implements it, and the Collection object provides the port.
+
+/** How a collection reaches others. */
+export interface JoinPort {
+  objectId: string
+  /** @throws ApiError what the other collection answers */
+  ask(place: JoinPlace, question: JoinQuestion): Promise<JoinAnswer>
+  /** Ends the answer to the question with this ticket: nobody waits for it any more. */
+  abandon(place: JoinPlace, ticket: string): void
+  /** The object of a collection or alias. */
+  lookUp(name: string): Promise<string | undefined>
+  /** Makes the keys of a field here. @throws ApiError 400 */
+  ensureKeyed(field: string): Promise<void>
+}
+
+/** How documents of two collections are related. */
+export interface Relation {
+  /** the field here, and the field there if this collection is the one that refers */
+  on: string
+  target?: string
+  /** the reference field holds a list */
+  array: boolean
+}
+
+/** The joins of one search. */
+export interface SearchJoins {
+  readonly filter: FilterNode | undefined
+  readonly scope: SearchScope
+  /** for `compileFilter`: the filter's joins, evaluated */
+  readonly documents: JoinedDocuments
+  /** Whether a join is only in the key's own filter. Its documents are shown only if the request asks for them. */
+  isKeys(join: FilterJoin): boolean
+  /**
+   * @param parameter where the join is, for the error
+   * @throws ApiError 400, the same for a name that the key may not read
+   */
+  place(name: string, parameter: string): JoinPlace
+  /** Whether a join is with this collection, whatever name it uses. */
+  isWith(join: FilterJoin, place: JoinPlace): boolean
+  /** Whether a name in exclude_fields is this collection's. */
+  isCalled(name: string, place: JoinPlace): boolean
+  /** The relation with another collection. @throws ApiError 400 when neither refers to the other */
+  relation(place: JoinPlace): Promise<Relation>
+  /** @throws ApiError what the other collection answers */
+  ask(place: JoinPlace, asked: Pick<JoinQuestion, 'filter' | 'want' | 'trusted'>): Promise<JoinAnswer>
+  /** The keys of documents here, as JSON texts. */
+  keysOf(seqs: readonly number[], on: string): { seq: number; key: string }[]
+}
+
+// =============================================================================
+// Caches whole replies of searches that ask for it (`use_cache`), until something is written that they depend on.
+
+/** Characters of a reply; bytes of a character. */
+const LONGEST = 1 << 20
+const CHARACTER_BYTES = 2
+
+interface Reply {
+  /** JSON: short lists and small objects take many times the bytes of their text */
+  text: string
+  /** the schema, and the synonyms, curations and dictionaries, which stay the same objects until they change */
+  on: readonly unknown[]
+  /** when it was kept, in unix milliseconds */
+  at: number
+  seconds: number
+}
+
+/** The replies of a collection. */
+export class KeptReplies {
+  readonly #kept: KeptUntilWrite<string, Reply>
+
+  constructor(memory?: Memory) {
+    this.#kept = new KeptUntilWrite(memory)
+  }
+
+  /**
+   * @param on what the reply depends on besides the documents
+   * @param seconds how old it may be; it is never older than those allowed for whom it was made
+   * @returns the reply's JSON text
+   */
+  find(sql: SqlStorage, key: string, on: readonly unknown[], seconds: number): string | undefined {
+    const all = this.#kept.in(sql)
+    const kept = all.get(key)
+    if (kept === undefined) return undefined
+    const age = Date.now() - kept.at
+    if (age < 1_000 * Math.min(kept.seconds, seconds) && isSame(kept.on, on)) return kept.text
+    all.delete(key)
+    return undefined
+  }
+
+  /**
+   * Keeps a reply, unless something was written since its search began.
+   * @param changes what `changesOf` returned then
+   */
+  keep(sql: SqlStorage, key: string, changes: number, reply: Omit<Reply, 'at'>): void {
+    if (changesOf(sql) !== changes || reply.text.length > LONGEST) return
+    const bytes = CHARACTER_BYTES * (key.length + reply.text.length)
+    this.#kept.in(sql).set(key, { ...reply, at: Date.now() }, bytes)
+  }
+}
+
+const isSame = (some: readonly unknown[], others: readonly unknown[]): boolean =>
+  some.length === others.length && some.every((each, at) => each === others[at])
+
+// =============================================================================
+// What a search needs of its collection. The Collection object provides it, and so can tests.
 
 export interface SearchContext {
   sql: SqlStorage

@@ -1,8 +1,8 @@
 /** The conditions that every hit of a search meets. */
-import { findRows } from '../documents/read-rows'
+import { findRows } from '../documents/rows'
 import { Filter } from '../filter/filter'
 import type { SearchRequest } from '../request/request'
-import { BLOCK } from '../schema/block'
+import { BLOCK } from '../schema/column'
 import type { ParsedQuery, TextMatch } from '../text/query'
 import type { Conditions } from './candidates'
 import type { SearchContext } from './context'

@@ -15,7 +15,7 @@
  */
 import { type Steps, stepwise } from '../steps'
 import type { Neighbour } from '../vectors/vector-index'
-import { Gathered } from './gathered'
+import { Gathered } from './candidates'
 import type { WeighedWord } from './word-weights'
 
 /** Text matches, and the score of one that could not be better. */

@@ -1,33 +1,42 @@
 /** Answers the questions of another collection's object about documents here (joins.ts). */
 import { ApiError, coded } from '../../errors'
+import type { Joining } from '../documents/bulk'
 import { keysIn } from '../documents/join-keys'
 import { isProjected, project } from '../documents/projection'
 import { Filter, prepareFilters } from '../filter/filter'
-import { type FilterNode, fieldsOf, joinsOf, parseFilter } from '../filter/parse'
-import { printFilter } from '../filter/print'
+import { type FilterNode, fieldsOf, joinsOf, parseFilter, printFilter } from '../filter/parse'
 import { fragment, join } from '../fragment'
-import { MAX_JOIN_BYTES, MAX_JOIN_DEPTH, MAX_JOIN_DOCUMENTS, MAX_JOIN_KEYS, MAX_JOIN_SORTED } from '../limits'
+import {
+  CUTOFF_MS,
+  MAX_JOIN_BYTES,
+  MAX_JOIN_DEPTH,
+  MAX_JOIN_DOCUMENTS,
+  MAX_JOIN_KEYS,
+  MAX_JOIN_SORTED,
+} from '../limits'
+import { parseRequest } from '../request/request'
 import { parseSort, splitSort } from '../request/sort'
 import { referenceOf } from '../schema/field'
-import { findField } from '../schema/find-field'
 import { isArray, isVector } from '../schema/layout'
+import { findField } from '../schema/schema'
 import type {
+  Document,
   DocumentQuestion,
   FacetCounts,
   FacetQuestion,
   JoinAnswer,
   JoinQuestion,
   RankQuestion,
+  SearchParameters,
+  SearchScope,
 } from '../types'
 import { equalCandidates } from './candidates'
-import { firstOf } from './column-order'
 import type { SearchContext } from './context'
-import { countFacets } from './facets'
+import { asJoined, countFacets, joinedRequest } from './facets'
 import { attachJoins } from './join-attach'
-import { asJoined, joinedRequest } from './join-facets'
-import { bracketed, Joins, referring } from './joins'
+import { bracketed, hasJoins, Joins, referring } from './joins'
 import { allDocuments, filteredIn, partsOf, seqsOf, setOf } from './match-set'
-import { checkOrder, orderingOf } from './order'
+import { checkOrder, firstOf, orderingOf } from './order'
 import { type LongSearches, Pace, restOf } from './pace'
 
 /**
@@ -94,7 +103,7 @@ interface KeySearch {
 }
 
 /** A context with the joins of these parameters, evaluated; the same one if they have none. */
-export async function withJoins(
+async function withJoins(
   context: SearchContext,
   params: ConstructorParameters<typeof Joins>[1],
   ...rest: [scope: ConstructorParameters<typeof Joins>[2], limits: ConstructorParameters<typeof Joins>[3]]
@@ -329,3 +338,49 @@ function bytesOf(sql: SqlStorage, seqs: number[]): number {
     .one()
   return bytes ?? 0
 }
+
+// =============================================================================
+// The joins of searches, and of other requests: single documents, exports, and changes by filter.
+
+export interface JoiningFields {
+  filterBy?: string
+  include?: string
+  exclude?: string
+}
+
+/** @returns the joins in these parameters, evaluated; nothing if they have none @throws ApiError */
+export async function joining(
+  context: SearchContext,
+  { filterBy = '', include = '', exclude = '' }: JoiningFields,
+  scope: SearchScope = {},
+  others: LongSearches,
+): Promise<Joining> {
+  const params = { filter_by: filterBy, include_fields: include, exclude_fields: exclude }
+  if (!hasJoins(params)) return {}
+  const limits = { until: performance.now() + CUTOFF_MS, depth: MAX_JOIN_DEPTH }
+  const joined = await withJoins(context, params, atHome(context, scope), limits)
+  const attach = (shown: Map<number, Document>): Promise<void> =>
+    attachJoins(joined, shown, { include, exclude }, new Pace(others))
+  return { joins: joined.joins?.documents, attach }
+}
+
+/**
+ * Evaluates the joins of a search's filter, before anything else that it waits for.
+ * @param started by performance.now() @param caller aborts when it has left
+ */
+export async function searchJoins(
+  context: SearchContext,
+  params: SearchParameters,
+  scope: SearchScope,
+  { started, caller }: { started: number; caller: AbortSignal },
+): Promise<SearchContext> {
+  if (!hasJoins(params)) return context
+  const { cutoffMs, filterBy } = parseRequest(params, context.schema)
+  const limits = { until: started + cutoffMs, depth: MAX_JOIN_DEPTH, caller }
+  return withJoins(context, { ...params, filter_by: filterBy }, atHome(context, scope), limits)
+}
+
+const atHome = ({ port }: SearchContext, scope: SearchScope): SearchScope => ({
+  ...scope,
+  home: port?.objectId,
+})

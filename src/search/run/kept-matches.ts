@@ -1,16 +1,23 @@
-/** The matches of an expression, read once and kept in memory (schema/match-memory.ts). */
-
+/** The matches of an expression, read once and kept in memory (schema/column-memory.ts). */
 import { readColumn } from '../../lib/stored-json'
+import { Filter } from '../filter/filter'
 import { fragment, join, limited, type SqlFragment } from '../fragment'
 import type { Range } from '../range'
-import { BLOCK, type Offsets } from '../schema/block'
-import { type KeptMatches, type Packed, packed, unpacked } from '../schema/match-memory'
+import { BLOCK, type Offsets } from '../schema/column'
+import { type KeptMatches, type Packed, packedOffsets, unpacked } from '../schema/column-memory'
 import type { TextMatch } from '../text/query'
-import { unscoredIn, weightOfWords } from './candidates'
+import {
+  type Conditions,
+  FIRST_WIDTH,
+  isIn,
+  ranges,
+  textMatches,
+  unscoredIn,
+  weightOfWords,
+} from './candidates'
 import type { SearchContext } from './context'
-import { type MatchSet, setOf } from './match-set'
+import { filteredIn, type MatchSet, type Parts, setOf } from './match-set'
 import type { Pace } from './pace'
-import { FIRST_WIDTH, ranges } from './scan'
 
 /** The matches of an expression. */
 export class Matches {
@@ -29,12 +36,12 @@ export class Matches {
 }
 
 /** A question to the index: a relation of the sequence numbers that match, and a key that identifies it. */
-export interface WordQuestion {
+interface WordQuestion {
   key: string
   relation: (range: Range) => SqlFragment
   /** FTS5 collects words first, so each statement takes long before its first match */
   collects: boolean
-  /** of a document (scan.ts) */
+  /** of a document (candidates.ts) */
   weight?: number
 }
 
@@ -98,7 +105,7 @@ async function readInto(
       }
       const isWhole = range.low <= Math.max(missing.low, number * BLOCK)
       upper = isWhole ? undefined : { number, offsets, writes: since }
-      blocks.set(number, isWhole ? kept.keep(number, offsets, since) : packed(offsets, since))
+      blocks.set(number, isWhole ? kept.keep(number, offsets, since) : packedOffsets(offsets, since))
     }
     columns.keptMatches()
   }
@@ -108,7 +115,7 @@ async function readInto(
 const MOST_IN_A_LIST = 150_000
 
 /** Sequence numbers in few rows: a list is read more quickly than many rows. FTS5 finds the oldest documents first. */
-export function listOf(
+function listOf(
   sql: SqlStorage,
   relation: WordQuestion['relation'],
   { low, high }: Range,
@@ -127,3 +134,52 @@ export function listOf(
     from = list.at(-1)! + 1
   }
 }
+
+// =============================================================================
+// The matches of words that meet the conditions of a search. The words are found without them, and kept: FTS5 would look for
+// the words anew in each slice.
+
+/** Of the conditions of a search: the matches that meet them, by expression. */
+const KNOWN = new WeakMap<Conditions, Map<string, Matches>>()
+
+/** The matches that meet the conditions, found once for these. */
+export async function filteredMatches(
+  context: SearchContext,
+  match: TextMatch,
+  conditions: Conditions,
+  pace: Pace,
+): Promise<Matches> {
+  const words = wordsOf(match)
+  if (conditions.isAll) return allMatches(context, words, pace)
+  const of = KNOWN.get(conditions) ?? new Map<string, Matches>()
+  KNOWN.set(conditions, of)
+  const known = of.get(words.key)
+  if (known !== undefined) return known
+  const all = await allMatches(context, words, pace)
+  const { writes } = context.columns.matches
+  const passed = await conditions.among(all.set, pace)
+  const matches = new Matches(
+    [...passed].map(([number, offsets]) => [number, packedOffsets(offsets, writes)]),
+  )
+  if (!pace.cutoff) of.set(words.key, matches)
+  return matches
+}
+
+/** The same with scores, in parts. */
+export async function scoredMatches(
+  context: SearchContext,
+  match: TextMatch,
+  conditions: Conditions,
+  pace: Pace,
+): Promise<Parts> {
+  if (conditions.isAll) return textMatches(context.sql, match)
+  return textMatches(context.sql, match, isIn((await filteredMatches(context, match, conditions, pace)).set))
+}
+
+/** The documents of a set that pass a filter without joins. @throws ApiError 400 */
+export const passingOf = (
+  context: SearchContext,
+  filterBy: string,
+  set: MatchSet,
+  pace: Pace,
+): Promise<MatchSet> => filteredIn(context, new Filter(context.schema, filterBy), set, pace)

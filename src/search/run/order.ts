@@ -1,36 +1,32 @@
 /** The order of a search's matches, by values in memory. */
-
 import { ApiError, detailed } from '../../errors'
+import { FirstItems } from '../../lib/first-items'
+import { metersTo } from '../filter/area'
 import { Filter } from '../filter/filter'
-import { metersTo } from '../filter/geopoint'
 import { jsonLists } from '../fragment'
-import { bucketColumn, type JoinedKey, type SortKey } from '../request/sort'
-import { decayed, randomOf } from '../request/sort-functions'
-import { BLOCK, numberAt, placeAt } from '../schema/block'
+import { bucketColumn, decayed, type JoinedKey, randomOf, type SortKey } from '../request/sort'
+import { BLOCK, type Block, numberAt, type Offsets, placeAt, type Words } from '../schema/column'
 import { isString } from '../schema/layout'
-import type { Candidates, Scores } from './candidates'
+import { rankOf } from '../text/terms'
 import {
-  byAge,
-  byNumber,
-  byNumbers,
-  byPart,
-  byScore,
-  byString,
-  equal,
-  type KeyOrder,
-  type OrderOf,
-  orderOf,
-} from './column-order'
+  type BlockNumbers,
+  type Candidates,
+  type Fit,
+  Gathered,
+  numberIn,
+  numbersOf,
+  type OrderedMatch,
+  type Scores,
+} from './candidates'
 import type { SearchContext } from './context'
-import { passingOf } from './filtered-matches'
-import { type BlockNumbers, Gathered, numberIn, numbersOf, type OrderedMatch } from './gathered'
-import { shownOf } from './join-shown'
-import { Columns, eachBlock, type MatchSet, minus, seqsOf } from './match-set'
+import { shownOf } from './join-attach'
+import { passingOf } from './kept-matches'
+import { Columns, eachBlock, type MatchSet, minus, seqsOf, setOf, sizeOf } from './match-set'
 import { distancesTo, type VectorSearch } from './nearest'
 import type { Pace } from './pace'
 
 /** What an order is made for. */
-export interface Ordered extends Pick<Candidates, 'text' | 'vector' | 'gathered' | 'fit'> {
+interface Ordered extends Pick<Candidates, 'text' | 'vector' | 'gathered' | 'fit'> {
   /** the matches that are ordered */
   set: MatchSet
   /** the vectors of the `_vector_query` keys of sort_by */
@@ -39,7 +35,7 @@ export interface Ordered extends Pick<Candidates, 'text' | 'vector' | 'gathered'
   scoresLast?: boolean
 }
 
-export interface Ordering {
+interface Ordering {
   order: OrderOf
   /** matches with what they were found by */
   rowsOf(seqs: readonly number[]): OrderedMatch[]
@@ -219,7 +215,7 @@ async function scoresOf(
 }
 
 /** By sequence number, the rank of a document's best related one. Documents without any have none. */
-export async function ranks(
+async function ranks(
   context: SearchContext,
   { collection, sortBy }: JoinedKey,
   seqs: readonly number[],
@@ -240,4 +236,349 @@ export async function ranks(
     }
   }
   return found
+}
+
+// =============================================================================
+// Orders the matches of a block, by values in memory (schema/column-memory.ts), and finds the first of all.
+
+/** How good a document is by a key: greater comes first. All documents have the same type, but for BigInts among numbers. */
+type Goodness = number | bigint | string
+
+/** A match with its goodness by each key. */
+export interface Placed {
+  seq: number
+  keys: Goodness[]
+}
+
+/** Negative if `a` comes first. Equal documents come newest first. */
+function place(a: Placed, b: Placed): number {
+  for (let at = 0; at < a.keys.length; at++) {
+    const [one, other] = [a.keys[at]!, b.keys[at]!]
+    if (one !== other) return one > other ? -1 : 1
+  }
+  return b.seq - a.seq
+}
+
+/** How good a document of a block is by a key. Without a value it is infinitely good or bad. */
+type Part = (at: number) => Goodness
+
+/** The order in one block. */
+export interface BlockOrder {
+  /** by key; there is one at least */
+  parts: Part[]
+  /** The documents whose first key is at least this good. For speed, its loop calls nothing. */
+  atLeast(offsets: Offsets, least: Goodness): Offsets
+}
+
+/** Returns the order of a block's documents. */
+export type OrderOf = (number: number, offsets: Offsets) => BlockOrder
+
+type KeyOrder = (number: number, offsets: Offsets) => { part: Part; atLeast: BlockOrder['atLeast'] }
+
+export const orderOf =
+  (keys: readonly KeyOrder[]): OrderOf =>
+  (number, offsets) => {
+    const orders = keys.map((key) => key(number, offsets))
+    return { parts: orders.map(({ part }) => part), atLeast: orders[0]!.atLeast }
+  }
+
+/** The order of a part, which its first key decides by a call for each document. */
+const byPart = (part: Part): ReturnType<KeyOrder> => ({
+  part,
+  atLeast: (offsets, least) => offsets.filter((at) => part(at) >= least),
+})
+
+const equal: KeyOrder = () => ({
+  part: () => 0,
+  atLeast: (offsets, least) => ((least as number) <= 0 ? offsets : offsets.subarray(0, 0)),
+})
+
+/** Scores are better when lower. They are only read of documents that are equal by all keys before. */
+const byScore =
+  (scores: Scores, sign: number): KeyOrder =>
+  (number) => {
+    let scoreOf: ((at: number) => number) | undefined
+    return byPart((at) => {
+      scoreOf ??= scores(number)
+      return -sign * scoreOf(at)
+    })
+  }
+
+const byAge =
+  (sign: number): KeyOrder =>
+  (number) =>
+    byPart((at) => sign * (number * BLOCK + at))
+
+/** A reused buffer for documents until their number is known. It holds nothing between calls. */
+let scratch: Uint16Array | undefined
+
+/** By numbers that are known by block and offset; NaN for none. */
+export const byNumbers =
+  (numbers: BlockNumbers, sign: number, missing: number): KeyOrder =>
+  (number) =>
+    byNumber({ values: numbers.get(number) ?? NONE, starts: undefined }, sign, missing)
+
+const NONE = new Float64Array(BLOCK).fill(Number.NaN)
+
+function byNumber(block: Block, sign: number, missing: number): ReturnType<KeyOrder> {
+  const { values } = block
+  if (!(values instanceof Float64Array)) {
+    return byPart((at) => {
+      const place = placeAt(block, at)
+      if (place === -1) return missing
+      const value = numberAt(values, place)
+      return sign === 1 ? value : -value
+    })
+  }
+  return {
+    part: (at) => {
+      const value = values[at]!
+      return Number.isNaN(value) ? missing : sign * value
+    },
+    atLeast: (offsets, good) => {
+      scratch ??= new Uint16Array(BLOCK)
+      const into = scratch
+      const least = good as number
+      const takesMissing = missing >= least
+      let count = 0
+      for (let index = 0; index < offsets.length; index++) {
+        const at = offsets[index]!
+        const value = sign * values[at]!
+        into[count] = at
+        if (value >= least || (takesMissing && Number.isNaN(value))) count++
+      }
+      return into.slice(0, count)
+    },
+  }
+}
+
+function byString(ids: Block['values'], words: Words, sign: number, isFirst: boolean): ReturnType<KeyOrder> {
+  const missing = isFirst ? BEST : WORST
+  const { ranks, sorted } = ranksOf(words)
+  const keys: string[] = []
+  const keyOf = (id: number): string => {
+    keys[id] ??= sortable(words.norm(id), sign)
+    return keys[id]
+  }
+  /** the lowest rank that is good enough; in a rising order the highest one */
+  const limitOf = (least: Goodness): number => {
+    let [low, high] = [0, sorted.length]
+    while (low < high) {
+      const middle = (low + high) >> 1
+      if (keyOf(sorted[middle]!) >= least === (sign === 1)) high = middle
+      else low = middle + 1
+    }
+    return sign === 1 ? low + 1 : low
+  }
+  return {
+    part: (at) => {
+      const id = ids[at] as number
+      return ranks[id] === 0 ? missing : keyOf(id)
+    },
+    atLeast: (offsets, least) => {
+      scratch ??= new Uint16Array(BLOCK)
+      const into = scratch
+      const limit = limitOf(least)
+      const takesMissing = missing >= least
+      let count = 0
+      for (let index = 0; index < offsets.length; index++) {
+        const at = offsets[index]!
+        const rank = ranks[ids[at] as number]!
+        into[count] = at
+        if (rank === 0 ? takesMissing : sign === 1 ? rank >= limit : rank <= limit) count++
+      }
+      return into.slice(0, count)
+    },
+  }
+}
+
+/** Strings that are better and worse than all. */
+const [BEST, WORST] = ['\uffff\uffff', '']
+
+/** Characters of a string that decide its place. */
+const MOST_CHARACTERS = 1_000
+
+/** A string that is greater, unit by unit, for what comes first: by code points, or by turned ones in a rising order. */
+function sortable(norm: string, sign: number): string {
+  const text = norm.slice(0, MOST_CHARACTERS)
+  if (sign === 1) return /[\ud800-\uffff]/.test(text) ? text.replace(/[\ud800-\uffff]/g, unitOf) : text
+  let turned = ''
+  for (let at = 0; at < text.length; at++) turned += String.fromCharCode(0xffff - rankOf(text.charCodeAt(at)))
+  // What goes on is later.
+  return `${turned}\uffff`
+}
+
+const unitOf = (unit: string): string => String.fromCharCode(rankOf(unit.charCodeAt(0)))
+
+interface Ranks {
+  /** By id: the rank of a string among the normal forms of its block, from 1 on; 0 for none and for an empty one */
+  ranks: Uint32Array
+  /** by rank, less 1: an id */
+  sorted: number[]
+}
+
+const RANKS = new WeakMap<Words, Ranks>()
+
+function ranksOf(words: Words): Ranks {
+  const known = RANKS.get(words)
+  if (known !== undefined) return known
+  const forms = words.texts.map((_, id) => (id === 0 ? '' : sortable(words.norm(id), 1)))
+  const ids = [...forms.keys()].filter((id) => forms[id] !== '')
+  ids.sort((a, b) => (forms[a]! < forms[b]! ? -1 : forms[a]! > forms[b]! ? 1 : 0))
+  const ranks = new Uint32Array(forms.length)
+  const sorted: number[] = []
+  for (const id of ids) {
+    const last = sorted.at(-1)
+    ranks[id] = last !== undefined && forms[last] === forms[id] ? sorted.length : sorted.push(id)
+  }
+  RANKS.set(words, { ranks, sorted })
+  return { ranks, sorted }
+}
+
+/** Keeps the first `limit` of all that it is offered. */
+export class First<Item extends Placed> extends FirstItems<Item> {
+  constructor(limit: number) {
+    super(limit, place)
+  }
+
+  /** The goodness by the first key that a match needs to be kept; undefined if any is enough. */
+  get least(): Goodness | undefined {
+    return this.isFull ? this.last?.keys[0] : undefined
+  }
+
+  /** Whether a match would be kept. */
+  takes(seq: number, parts: readonly Part[], at: number): boolean {
+    if (!this.isFull) return true
+    const { last } = this
+    if (last === undefined) return false
+    for (let index = 0; index < parts.length; index++) {
+      const [value, least] = [parts[index]!(at), last.keys[index]!]
+      if (value !== least) return value > least
+    }
+    return seq > last.seq
+  }
+}
+
+/** The first matches in order. */
+export async function firstOf(set: MatchSet, order: OrderOf, limit: number, pace: Pace): Promise<Placed[]> {
+  const first = new First<Placed>(limit)
+  await eachBlock(set, pace, (number, offsets) => {
+    const { parts, atLeast } = order(number, offsets)
+    const { least } = first
+    // Go from the newest to the oldest: among many equally good documents the newest win, so later ones need not be
+    // kept for a while.
+    const good = least === undefined ? offsets : atLeast(offsets, least)
+    for (let index = good.length - 1; index >= 0; index--) {
+      const at = good[index]!
+      const seq = number * BLOCK + at
+      if (first.takes(seq, parts, at)) first.offer({ seq, keys: parts.map((part) => part(at)) })
+    }
+  })
+  return first.items
+}
+
+// =============================================================================
+// A window of the matches of a search.
+
+export interface Window {
+  offset: number
+  limit: number
+}
+
+/** The part of a slice that reading documents takes. */
+const READING = 0.5
+
+/** So many matches that are equal by all keys before the text match are read one by one. */
+const MOST_TIED = 64
+
+/** A window of the matches, and how many there are. */
+export async function windowOf(
+  context: SearchContext,
+  candidates: Candidates,
+  sort: readonly SortKey[],
+  { offset, limit }: Window,
+  pace: Pace,
+  sortVectors?: VectorSearch[],
+): Promise<{ rows: OrderedMatch[]; found: number }> {
+  const set = await candidates.set(pace)
+  const found = candidates.found ?? sizeOf(set)
+  if (limit <= 0) return { rows: [], found }
+  const key = candidates.fit === undefined ? -1 : sort.findIndex(({ kind }) => kind === 'text_match')
+  const text = sort[key]
+  const isLast = key > 0 && text!.direction === 'DESC' && 'buckets' in text! && text.buckets === undefined
+  const asked = { ...candidates, set, sortVectors, scoresLast: isLast }
+  const { order, rowsOf } = await orderingOf(context, sort, asked, pace)
+  const first = await firstOf(set, order, offset + limit, pace)
+  const rows = isLast
+    ? await withTies(candidates.fit!, set, order, { first, offset, sort, key }, pace)
+    : first.slice(offset).map(({ seq }) => seq)
+  return { rows: rowsOf(rows), found }
+}
+
+/**
+ * Orders a window where keys before the text match leave documents equal. Few of them are read; of many, those that fit best are
+ * found as in a search for them alone.
+ * @param first the first documents without regard to how well they fit, up to the end of the window
+ * @param key the place of the text match in the order
+ */
+async function withTies(
+  fit: Fit,
+  set: MatchSet,
+  order: OrderOf,
+  {
+    first,
+    offset,
+    sort,
+    key,
+  }: { first: readonly Placed[]; offset: number; sort: readonly SortKey[]; key: number },
+  pace: Pace,
+): Promise<number[]> {
+  const ties: Placed[][] = []
+  const isEqual = (a: Placed, b: Placed) => a.keys.slice(0, key).every((value, at) => value === b.keys[at])
+  for (const placed of first) {
+    const before = ties.at(-1)
+    if (before !== undefined && isEqual(before[0]!, placed)) before.push(placed)
+    else ties.push([placed])
+  }
+  const last = ties.at(-1)
+  // Others may be as good as the last one.
+  if (last !== undefined && first.length < sizeOf(set)) ties.splice(-1, 1, await equalTo(last[0]!, key))
+  const seqs: number[] = []
+  let from = 0
+  for (const some of ties) {
+    const window = { offset: Math.max(0, offset - from), limit: 0 }
+    const taken = Math.min(some.length, first.length - from)
+    window.limit = taken - window.offset
+    from += taken
+    if (window.limit > 0) seqs.push(...(await ordered(some, window)))
+  }
+  return seqs
+
+  async function equalTo(one: Placed, count: number): Promise<Placed[]> {
+    const equals: Placed[] = []
+    await eachBlock(set, pace, (number, offsets) => {
+      const { parts, atLeast } = order(number, offsets)
+      for (const at of atLeast(offsets, one.keys[0]!)) {
+        const keys = parts.map((part) => part(at))
+        if (keys.slice(0, count).every((value, index) => value === one.keys[index])) {
+          equals.push({ seq: number * BLOCK + at, keys })
+        }
+      }
+    })
+    return equals
+  }
+
+  async function ordered(some: readonly Placed[], window: Window): Promise<number[]> {
+    const all = some.map(({ seq }) => seq)
+    if (some.length > MOST_TIED) {
+      return (await fit.first(setOf(all), sort.slice(key + 1), window)).map(({ seq }) => seq)
+    }
+    if (some.length > 1) {
+      await pace.rest(READING)
+      const scores = fit.of(all)
+      for (const { seq, keys } of some) keys[key] = -(scores.get(seq) ?? 0)
+    }
+    const inOrder = some.toSorted(place).map(({ seq }) => seq)
+    return inOrder.slice(window.offset, window.offset + window.limit)
+  }
 }

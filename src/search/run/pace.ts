@@ -2,7 +2,7 @@
  * Paces one search so that others are served meanwhile.
  *
  * A SQLite statement cannot be interrupted, and while one runs the object serves nothing else; nor do other objects
- * on the same thread. So a search reads its collection in slices (scan.ts) and yields between them. A search that
+ * on the same thread. So a search reads its collection in slices (candidates.ts) and yields between them. A search that
  * needs only one slice never waits. Longer ones take turns, a slice each. Only a few run at a time, since each holds
  * its matches in memory.
  */

@@ -1,22 +1,24 @@
 /** Turns matches into the reply's page: rows in order, pinned documents in their places, groups. */
-
-import type { SearchRequest } from '../request/request'
-import { completeSort } from '../request/sort'
+import { DIVERSIFIED, type Diversification, type Metric, type SearchRequest } from '../request/request'
+import { completeSort, type SortKey } from '../request/sort'
+import { BLOCK, valuesAt } from '../schema/column'
+import { isGeopoint, isString } from '../schema/layout'
 import type { TextIndex } from '../text/analyzer'
 import type { Term } from '../text/query'
-import type { SearchResult } from '../types'
-import type { Candidates } from './candidates'
+import { rulesOf } from '../text/rules'
+import { normalForm } from '../text/terms'
+import type { Field, SearchResult } from '../types'
+import { cosineDistance, dot, norm } from '../vectors/packed-vectors'
+import type { Candidates, OrderedMatch } from './candidates'
 import type { SearchContext } from './context'
-import { diversified } from './diversity'
-import type { OrderedMatch } from './gathered'
+import { besidePinned, type Pinned, withPinned } from './curate'
 import { type GroupHit, type Groups, groupsOf, groupValues } from './grouping'
 import { buildHits, type HitContext, type HitRow } from './hits'
-import { setOf, sizeOf } from './match-set'
+import { Columns, setOf, sizeOf } from './match-set'
 import type { VectorSearch } from './nearest'
+import { windowOf } from './order'
 import type { Pace } from './pace'
-import { besidePinned, type Pinned, withPinned } from './pinned'
 import type { TextScore } from './ranking/score'
-import { windowOf } from './window'
 
 /** The matches, and how they were found. */
 export interface Found {
@@ -123,4 +125,172 @@ async function shownGroups(
     grouped.at(-1)!.hits.push(hit)
   }
   return { found: groups.found, grouped_hits: grouped }
+}
+
+// =============================================================================
+// Puts the best hits in an order in which neighbours differ, where a curation asks for it. This is maximal marginal
+// relevance (Carbonell and Goldstein, 1998): the best hit stays first, and each next one is that with the highest
+//
+//     lambda * relevance - (1 - lambda) * highest similarity to a hit before it
+//
+// Relevance is the text match or the rank fusion score as a share of the best one, or 1 minus the vector distance. In
+// any other order all hits are equally relevant. Similarity is the sum of what the metrics of the curation say of two
+// documents, each times its weight. Of equals, the first in the order of the search comes first.
+
+/** The requested page, after the first rows have been diversified. Pinned documents keep their places. */
+async function diversified(
+  context: SearchContext,
+  lambda: number,
+  { metrics, page }: Diversification,
+  rows: readonly HitRow[],
+  { sort, texts }: { sort: readonly SortKey[]; texts?: ReadonlyMap<number, TextScore> | undefined },
+  pace: Pace,
+): Promise<HitRow[]> {
+  const end = page.offset + page.limit
+  const places = [...rows.slice(0, DIVERSIFIED).keys()].filter((place) => !rows[place]!.curated)
+  const pool = places.map((place) => rows[place]!)
+  const seqs = pool.map(({ seq }) => seq)
+  const alike = await similarities(context, metrics, seqs, pace)
+  const order = await marginalRelevance(relevances(pool, sort, texts), alike, lambda, () => pace.rest())
+  const arranged = [...rows]
+  for (const [index, place] of places.entries()) arranged[place] = pool[order[index]!]!
+  return arranged.slice(page.offset, end)
+}
+
+/** How relevant rows are, 1 for the best. */
+function relevances(
+  rows: readonly HitRow[],
+  [first]: readonly SortKey[],
+  texts: ReadonlyMap<number, TextScore> | undefined,
+): number[] {
+  const isByText = first?.kind === 'text_match' && first.buckets === undefined && first.direction === 'DESC'
+  if (isByText) {
+    const values = rows.map(({ seq, fused, score }) => fused ?? texts?.get(seq)?.rank ?? -(score ?? 0))
+    const best = Math.max(...values)
+    return values.map((value) => (best > 0 ? value / best : 0))
+  }
+  const isByDistance =
+    first?.kind === 'vector_distance' && first.buckets === undefined && first.direction === 'ASC'
+  return rows.map(({ distance }) => (isByDistance && distance !== null ? 1 - distance : 0))
+}
+
+/**
+ * Orders items by maximal marginal relevance.
+ * @param relevance of each item, in the order that decides between equals. The first item stays first
+ * @param alike how alike two items are
+ * @param lambda between 0 (only differences count) and 1 (only relevance counts)
+ * @param rest gives other searches a turn. It returns false when the search must end: then the remaining items keep
+ *   their order
+ * @returns the places of the items, in their new order
+ */
+export async function marginalRelevance(
+  relevance: readonly number[],
+  alike: (one: number, other: number) => number,
+  lambda: number,
+  rest: () => Promise<boolean> = async () => true,
+): Promise<number[]> {
+  const left = new Set(relevance.keys())
+  const highest = relevance.map(() => Number.NEGATIVE_INFINITY)
+  const order: number[] = []
+  let next = 0
+  while (left.delete(next)) {
+    order.push(next)
+    if (!(await rest())) return [...order, ...left]
+    let best = Number.NEGATIVE_INFINITY
+    const last = next
+    for (const item of left) {
+      highest[item] = Math.max(highest[item]!, alike(item, last))
+      const value = lambda * relevance[item]! - (1 - lambda) * highest[item]!
+      // The set is in the order of the search, so the first of equals is found first.
+      if (value <= best) continue
+      best = value
+      next = item
+    }
+  }
+  return order
+}
+
+type Similarity = (one: number, other: number) => number
+
+/** Looking up this many values, or multiplying this many pairs of numbers, takes about as long as reading a row. */
+const LOOKUPS_A_ROW = 8
+const PRODUCTS_A_ROW = 256
+
+/** How alike two documents are, by their places among `seqs`. */
+async function similarities(
+  context: SearchContext,
+  metrics: readonly Metric[],
+  seqs: readonly number[],
+  pace: Pace,
+): Promise<Similarity> {
+  const each: Similarity[] = []
+  for (const metric of metrics) {
+    await pace.rest()
+    const { field, method, weight } = metric
+    const alike =
+      method === 'vector_distance'
+        ? byVector(context, field, seqs, pace)
+        : byValues(context, field, method, seqs, pace)
+    each.push((one, other) => weight * alike(one, other))
+  }
+  return (one, other) => each.reduce((sum, alike) => sum + alike(one, other), 0)
+}
+
+/** 1 minus the distance of two vectors; 0 where one is missing. */
+function byVector(context: SearchContext, field: Field, seqs: readonly number[], pace: Pace): Similarity {
+  const index = context.vectors(field)
+  const vectors = seqs.map((seq) => index.get(seq))
+  const norms = vectors.map((vector) => (vector ? norm(vector) : 0))
+  return (one, other) => {
+    const [a, b] = [vectors[one], vectors[other]]
+    if (a === undefined || b === undefined) return 0
+    pace.countRows(a.length / PRODUCTS_A_ROW)
+    return field.vec_dist === 'ip' ? dot(a, b) : 1 - cosineDistance(a, norms[one]!, b)
+  }
+}
+
+/** Compares the values of two documents as sets; 0 where one has none. */
+function byValues(
+  context: SearchContext,
+  field: Field,
+  method: 'equality' | 'jaccard',
+  seqs: readonly number[],
+  pace: Pace,
+): Similarity {
+  const bySeq = diverseValues(context, field, seqs, pace)
+  const sets = seqs.map((seq) => bySeq.get(seq))
+  return (one, other) => {
+    const [a, b] = [sets[one], sets[other]]
+    if (a === undefined || b === undefined) return 0
+    pace.countRows(a.size / LOOKUPS_A_ROW)
+    let shared = 0
+    for (const value of a) if (b.has(value)) shared++
+    const all = a.size + b.size - shared
+    return method === 'jaccard' ? shared / all : Number(shared === all)
+  }
+}
+
+/** The values of a field as texts that are equal where the values are, by sequence number. */
+function diverseValues(
+  context: SearchContext,
+  field: Field,
+  seqs: readonly number[],
+  pace: Pace,
+): Map<number, Set<string>> {
+  const rules = rulesOf(context.schema, field)
+  const columns = new Columns(context, [field])
+  const values = new Map<number, Set<string>>()
+  for (const [number, offsets] of setOf(seqs)) {
+    const block = columns.block(field, number, pace, offsets)
+    for (const at of offsets) {
+      const own = valuesAt(block, at)
+      const texts = isString(field)
+        ? own.map((value) => normalForm(String(value), rules))
+        : isGeopoint(field)
+          ? own.flatMap((value, index) => (index % 2 === 0 ? [`${value},${own[index + 1]}`] : []))
+          : own.map(String)
+      if (texts.length > 0) values.set(number * BLOCK + at, new Set(texts))
+    }
+  }
+  return values
 }

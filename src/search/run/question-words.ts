@@ -2,11 +2,10 @@
 
 import type { SearchRequest } from '../request/request'
 import { informativeWords, type ParsedQuery } from '../text/query'
-import { bestByScore, type Conditions, gatherScores } from './candidates'
+import { bestByScore, type Conditions, Gathered, gatherScores } from './candidates'
 import type { SearchContext } from './context'
-import { scoredMatches } from './filtered-matches'
 import { blend, CONTEXT_WEIGHT, type ScoredWords } from './fusion'
-import { Gathered } from './gathered'
+import { scoredMatches } from './kept-matches'
 import type { KeywordSearch } from './keyword-search'
 import type { Pace } from './pace'
 import { matchOfAny, queryOf } from './query-words'

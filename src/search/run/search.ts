@@ -1,45 +1,66 @@
 /**
  * Runs one search, from Typesense's parameters to its reply.
  *
- * SQLite finds words. Filters, orders, facets and groups are computed over blocks of values (schema/block.ts), a few at a time
+ * SQLite finds words. Filters, orders, facets and groups are computed over blocks of values (schema/column.ts), a few at a time
  * (pace.ts). A search within one slice sees one state of the collection. A longer one may see some of what is written meanwhile; it starts again
  * if the schema changes.
  */
 import { ApiError } from '../../errors'
 import type { PassageReader } from '../../models/static-embedder/reader'
 import { logFault, type Origin } from '../fault-log'
-import { impliedConditions } from '../filter/conditions'
-import { Filter, prepareFilters } from '../filter/filter'
+import { Filter, impliedConditions, prepareFilters } from '../filter/filter'
 import { fragment, splitOutside } from '../fragment'
 import { EVERYWHERE } from '../range'
-import { diversifying } from '../request/diversity'
-import { parseRequest, type SearchRequest } from '../request/request'
+import { diversifying, parseRequest, type SearchRequest } from '../request/request'
 import type { StoredSchema } from '../schema/layout'
 import type { ParsedQuery } from '../text/query'
 import type { SearchParameters, SearchResult, SearchScope } from '../types'
 import { type Candidates, VectorsUnavailable } from '../vectors/vector-index'
-import { isIn } from './candidates'
+import {
+  type Conditions,
+  candidatesOf,
+  fuse,
+  gatherScores,
+  isIn,
+  neighboursGathered,
+  type Top,
+} from './candidates'
 import type { SearchContext } from './context'
+import { besidePinned, includingPinned, pinnedDocuments } from './curate'
 import { effectiveFilter, filtersOf } from './effective-filter'
 import { countFacets } from './facets'
-import { find } from './find'
-import { requireInfix } from './infix'
-import { searchJoins } from './joining'
-import { concerns, parseReranking, type Reranking, rerankHits, textsToRead, widened } from './model-rerank'
+import { fuseScores } from './fusion'
+import { searchJoins } from './join-answer'
+import { filteredMatches, scoredMatches } from './kept-matches'
+import { type KeywordSearch, planKeywordSearch, requireInfix, withInfix } from './keyword-search'
+import { once } from './match-set'
 import { applyNamedSets, readNamedSets } from './named-sets'
 import {
+  meaningOf,
+  nearestNeighbours,
   resolveSortVectors,
   resolveVectorSearch,
   seekNeighbours,
+  topWanted,
   type VectorSearch,
   wantedNeighbours,
 } from './nearest'
 import { checkOrder } from './order'
 import { LongSearches, Pace, type Pacing, pacing, restOf } from './pace'
-import { bestMatches, makePage } from './page'
-import { includingPinned, pinnedDocuments } from './pinned'
-import { queryOf, withoutMisspellings } from './query-words'
-import { readerFor } from './reading'
+import { bestMatches, type Found, makePage } from './page'
+import { matchOfAny, queryOf, withoutMisspellings } from './query-words'
+import { contextFits, hasContext, questionWords } from './question-words'
+import { findPlain, isPlain } from './ranking/found'
+import { readBest, readerFor, readPage, readWords, windowToRead } from './reading'
+import {
+  completeSides,
+  concerns,
+  parseReranking,
+  type Reranking,
+  rerankHits,
+  textsToRead,
+  widened,
+} from './rerank'
 
 /** Retry-After while the schema keeps changing, in seconds. */
 const RETRY_SECONDS = 5
@@ -287,4 +308,143 @@ function withoutExcludedParts(result: SearchResult, { excludeFields }: SearchReq
   const names = splitOutside(excludeFields, ',')
   for (const name of ['out_of', 'search_time_ms'] as const) if (names.includes(name)) delete result[name]
   return result
+}
+
+// =============================================================================
+// Finds the matches of a search: those of its words, the neighbours of its vector, or both.
+
+/** The weight of the vector's rank, as in Typesense. */
+const RANK_ALPHA = 0.3
+
+/** @throws ApiError 503 when an outside index of vectors does not answer, and nothing else was asked for */
+async function find(
+  context: SearchContext,
+  request: SearchRequest,
+  asked: {
+    query: ParsedQuery
+    vector: VectorSearch | undefined
+    reader: PassageReader | undefined
+    /** candidates from an outside index */
+    seeking: Candidates | 'unavailable' | undefined
+  },
+  pace: Pace,
+): Promise<Found> {
+  const { vector, seeking, reader } = asked
+  let query = await withInfix(context, request, asked.query, request.infix.always, pace)
+  const pinned = await pinnedDocuments(context, request, pace)
+  const filter = effectiveFilter(context, request, query, pinned)
+  const top = vector === undefined ? topWanted(context, request) : undefined
+  const withFallback = () => withInfix(context, request, query, request.infix.fallback, pace)
+  if (vector === undefined && isPlain(request)) {
+    const plain = () => findPlain(context, request, { query, filter, top, pinned }, pace)
+    let found = await plain()
+    if (found?.candidates.found === 0 && request.infix.fallback.length > 0) {
+      query = await withFallback()
+      found = await plain()
+    }
+    return found ?? all(context, query, filter, pinned)
+  }
+  const isRead = reader !== undefined && top !== undefined
+  const unpinned = pinned.length === 0 ? top : undefined
+  const how = {
+    top: isRead ? windowToRead(besidePinned(top, pinned)) : unpinned,
+    ranked: vector !== undefined,
+    gathers: vector === undefined && contextFits(context, request),
+  }
+  let keyword = await planKeywordSearch(context, request, query, filter, how, pace)
+  if (keyword?.found === 0 && request.infix.fallback.length > 0) {
+    query = await withFallback()
+    keyword = await planKeywordSearch(context, request, query, filter, how, pace)
+  }
+  if (vector !== undefined) {
+    const planned = { query, keyword, filter, pinned }
+    return findNear(context, request, planned, { vector, seeking }, pace)
+  }
+  if (keyword === undefined) return all(context, query, filter, pinned)
+  const reading = isRead ? { reader, top } : undefined
+  return findWords(context, request, { query, keyword, filter, pinned }, reading, pace)
+}
+
+/** What a search for words, or for words and a vector, has planned. */
+interface Planned {
+  query: ParsedQuery
+  keyword: KeywordSearch | undefined
+  filter: Conditions
+  pinned: Found['pinned']
+}
+
+/** The matches of words. @param reading present: the best of them are read */
+async function findWords(
+  context: SearchContext,
+  request: SearchRequest,
+  { query, keyword, filter, pinned }: Planned & { keyword: KeywordSearch },
+  reading: { reader: PassageReader; top: Top } | undefined,
+  pace: Pace,
+): Promise<Found> {
+  const { terms, match, index, rows, found } = keyword
+  if (hasContext(request, keyword)) {
+    const words = await questionWords(context, request, { query, keyword, filter }, pace)
+    const read = reading && (await readWords(context, request, words, { terms, ...reading }, pace))
+    return { candidates: candidatesOf(read ?? words.matches, true, false), terms, index, pinned }
+  }
+  const known = rows && found !== undefined ? { rows, found } : undefined
+  const page =
+    reading && known ? await readPage(context, request, known, { terms, pinned, ...reading }, pace) : known
+  const candidates = {
+    ...{ text: true, vector: false, found },
+    set: once(async (by: Pace) => (await filteredMatches(context, match, filter, by)).set),
+    gathered: once(async (by: Pace) =>
+      gatherScores(context.sql, await scoredMatches(context, match, filter, by), by),
+    ),
+  }
+  return { candidates, terms, index, pinned, top: page }
+}
+
+/** The neighbours of a vector, and the matches of words besides. */
+async function findNear(
+  context: SearchContext,
+  request: SearchRequest,
+  { query, keyword, filter, pinned }: Planned,
+  { vector, seeking }: { vector: VectorSearch; seeking: Candidates | 'unavailable' | undefined },
+  pace: Pace,
+): Promise<Found> {
+  const terms = keyword?.terms ?? []
+  const { k } = wantedNeighbours(request, vector, keyword !== undefined)
+  if (seeking === 'unavailable' && keyword === undefined) {
+    throw new ApiError(503, 'Vectorize did not answer. Ask again in a moment.', RETRY_SECONDS)
+  }
+  // If vectors cannot be searched, a hybrid search answers from the words alone.
+  const nearest =
+    seeking === 'unavailable' ? [] : await nearestNeighbours(context, vector, filter, k, pace, seeking)
+  if (keyword === undefined) {
+    return { candidates: candidatesOf(neighboursGathered(nearest), false, true), terms, pinned }
+  }
+  const words = await questionWords(context, request, { query, keyword, filter }, pace)
+  const text = words.matches
+  const anyWord = matchOfAny(context, request, query, terms)
+  const near = request.rerankHybridMatches
+    ? await completeSides(context, { vector, nearest, text, anyWord }, pace)
+    : nearest
+  const fused = await pace.through(
+    request.fusion === 'score'
+      ? fuseScores(words, near, meaningOf(context, vector), (vector.field.vec_dist ?? 'cosine') === 'cosine')
+      : fuse(text, near, vector.alpha ?? RANK_ALPHA),
+  )
+  await readBest(context, request, { fused, words, terms, vector }, pace)
+  return { candidates: candidatesOf(fused, true, true), terms, index: keyword.index, pinned }
+}
+
+/** Every document that passes the filter; none for a query of stopwords. */
+function all(
+  { count }: SearchContext,
+  { onlyStopwords }: ParsedQuery,
+  filter: Conditions,
+  pinned: Found['pinned'],
+): Found {
+  const none = { text: false, vector: false }
+  if (onlyStopwords) {
+    return { candidates: { ...none, found: 0, set: async () => new Map() }, terms: [], pinned }
+  }
+  const found = filter.isAll ? count() : undefined
+  return { candidates: { ...none, found, set: filter.set }, terms: [], pinned }
 }

@@ -1,8 +1,9 @@
 /** How much the words of a search say: in how many documents of the collection each is, and what the best match could score. */
+
+import type { TokenRules } from '../text/analyzer'
 import { analyzerOf, type TextIndex } from '../text/analyzer'
 import { relax, type Term } from '../text/query'
-import { vocabularyOf } from '../text/typo'
-import type { TokenRules } from '../text/words'
+import { vocabularyOf } from '../text/similar'
 import type { SearchContext } from './context'
 
 /** The most that FTS5 multiplies the rarity of a word by, if a document has the word very often. */

@@ -4,17 +4,17 @@
  *     meta(key, value)                          schema, slots, counters: a few rows of JSON
  *     documents(seq, id, body)                  the document as JSON, without its vectors
  *     text_index(t0, t1, ... )                  contentless FTS5 of stems, a column for each indexed string field; t90 is
- *                                               shared by all from the 91st on (shared-column.ts)
+ *                                               shared by all from the 91st on (tables.ts)
  *     word_index(t0, t1, ... )                  the same for words as they are written (text/analyzer.ts)
- *     text_next, word_next                      the same, being filled to take the place of these (former.ts)
- *     terms(term)                               the words of word_index, for typos (text/terms.ts)
+ *     text_next, word_next                      the same, being filled to take the place of these (schema.ts)
+ *     terms(term)                               the words of word_index, for typos (api/opensearch/query.ts)
  *     columns(seq, s3, s4, n4, ...)             typed scalars: what filters, sorts and facets read; a row a document
  *     columns_1(seq, s47, ...)                  the same for slots 45 to 89, and so on: SQLite allows 100 columns a table
  *     values_5(seq, pos, value, norm)           a table for each array field that is filtered or faceted
- *     packed_columns(block, slot, packed)       values of 4,096 documents in one row, once they were read (packed-columns.ts)
+ *     packed_columns(block, slot, packed)       values of 4,096 documents in one row, once they were read (column.ts)
  *     vectors_7(seq, vector)                    a table for each vector field: little-endian float32
  *     packed_7(seq, count, vectors)             the same as int8, in blocks (vectors/packed-vectors.ts)
- *     infix_words_9(id, word), infix_9(word)    tables for each field with `infix` (infix-index.ts)
+ *     infix_words_9(id, word), infix_9(word)    tables for each field with `infix` (tables.ts)
  *     pending_embeddings(slot, seq)             vectors that are still to be made
  *     refused_embeddings(slot, seq, error)      vectors that a model would not make
  *
@@ -34,7 +34,7 @@ export interface FieldSlot {
   slot: number
   /** number of its text in text_index and word_index, 0 to 89 that of its column; only for indexed string fields */
   text?: number
-  /** it has an index of the parts of its words (infix-index.ts) */
+  /** it has an index of the parts of its words (tables.ts) */
   infix?: true
 }
 
@@ -45,9 +45,9 @@ export interface StoredSchema extends CollectionSchema {
   nextText: number
   /** how many columns text_index and word_index have each */
   textColumns: number
-  /** by field name: embedding fields whose new vectors are being made (embedding/replacement.ts) */
+  /** by field name: embedding fields whose new vectors are being made (embedding/queue.ts) */
   replacing?: Record<string, Replacement>
-  /** names of fields whose indexes lack documents until a job has filled them again (filling.ts) */
+  /** names of fields whose indexes lack documents until a job has filled them again (tables.ts) */
   filling?: string[]
   linked?: Linked
 }
@@ -138,7 +138,7 @@ export const columnsTable = (slot: FieldSlot): string => {
 
 export const scalarColumn = (slot: FieldSlot): string => `s${slot.slot}`
 
-/** The normal form of a string, for filters (text/compared.ts), or a geopoint's longitude. */
+/** The normal form of a string, for filters (text/terms.ts), or a geopoint's longitude. */
 export const normColumn = (slot: FieldSlot): string => `n${slot.slot}`
 
 export const valuesTable = (slot: FieldSlot): string => `values_${slot.slot}`

@@ -91,7 +91,7 @@ function planField(field: Field, schema: StoredSchema): FieldPlan {
   }
 }
 
-/** @param former fields whose typed values are written as well (former.ts) */
+/** @param former fields whose typed values are written as well (schema.ts) */
 export function planOf(schema: StoredSchema, former?: Pick<StoredSchema, 'fields' | 'slots'>): Plan {
   const dynamic = schema.fields.filter(isDynamic)
   const fields = schema.fields.filter((field) => !isDynamic(field)).map((field) => planField(field, schema))

@@ -1,13 +1,23 @@
 /**
  * Creates the tables of a collection, and changes them when fields are added or removed (layout.ts describes them).
  */
-import { ApiError } from '../../errors'
-import type { TextIndex } from '../text/analyzer'
-import { TOKENIZER, WORD_TOKENIZER } from '../text/words'
+
+import * as v from 'valibot'
+import { database } from '../../db/client'
+import { ApiError, detailed } from '../../errors'
+import { fragment, type SqlFragment } from '../fragment'
+import { hasMeta, readMeta, writeMeta } from '../meta'
+import {
+  type Analyzer,
+  dictionaryOf,
+  holdDictionary,
+  stemmingDictionaries,
+  type TextIndex,
+  TOKENIZER,
+  WORD_TOKENIZER,
+} from '../text/analyzer'
 import type { CollectionSchema, Field } from '../types'
 import { isDynamic, isFallback } from './field'
-import { fillAgain } from './filling'
-import { createInfixIndex, dropInfixIndex } from './infix-index'
 import {
   columnsTable,
   type FieldSlot,
@@ -26,8 +36,6 @@ import {
   valuesTable,
   vectorsTable,
 } from './layout'
-import { MOST_TEXT_COLUMNS, MOST_TEXTS, OWN_TEXT_COLUMNS } from './shared-column'
-import { dropStemWords, keepStemWords } from './stem-words'
 
 /** Writing a document with more fields than this would block other requests for too long. */
 export const MAX_TEXT_FIELDS = 1_000
@@ -72,7 +80,7 @@ export const outgrowsTextIndex = ({ fields, nextText, textColumns }: StoredSchem
 export type TextTables = Readonly<Record<TextIndex['table'], string>>
 
 export const PRESENT: TextTables = { text_index: 'text_index', word_index: 'word_index' }
-/** Those that are being filled to take the place of the present ones (former.ts). */
+/** Those that are being filled to take the place of the present ones (schema.ts). */
 export const NEXT: TextTables = { text_index: 'text_next', word_index: 'word_next' }
 
 export function createTextIndexes(sql: SqlStorage, textColumns: number, tables = PRESENT): void {
@@ -89,7 +97,7 @@ function createFullText(sql: SqlStorage, table: string, textColumns: number, tok
 }
 
 /**
- * Makes FTS5 hold a whole batch in memory before it writes a segment, and leaves it to `collection/tidying.ts` to merge
+ * Makes FTS5 hold a whole batch in memory before it writes a segment, and leaves it to `collection/background.ts` to merge
  * segments. FTS5 would merge them in the commit of a write, which nothing can interrupt: after 50,000 documents of 66 words
  * some commits took a second.
  */
@@ -231,4 +239,255 @@ export function rebuildTextIndex(sql: SqlStorage, schema: StoredSchema): void {
   sql.exec('DROP TABLE text_index')
   sql.exec('DROP TABLE word_index')
   createTextIndexes(sql, schema.textColumns)
+}
+
+// =============================================================================
+// The column that string fields share in the full-text indexes, from the 91st on. SQLite allows 100 columns a table, and
+// counts the options of a virtual table too.
+//
+// In `t90` each word of a field begins with the field's code, one character that no word has. A query of a field asks
+// for words with its code, so neither phrases nor prefixes match across fields. The code alone stands before the
+// first word. The column also has each word once without a code, so the vocabulary of the index has the words of
+// these fields: typos and the rarity of words are looked up there.
+
+/** Fields with a column of their own. */
+export const OWN_TEXT_COLUMNS = 90
+
+/** All columns of a full-text index. */
+export const MOST_TEXT_COLUMNS = OWN_TEXT_COLUMNS + 1
+
+const SHARED = `t${OWN_TEXT_COLUMNS}`
+
+// Private-use characters, which unicode61 treats as letters. Symbols of `symbols_to_index` have U+E000 to U+E0FF
+// (text/analyzer.ts).
+const FIRST_CODE = 0xe100
+const LAST_CODE = 0xf8ff
+
+/** Texts beyond this have no code. */
+export const MOST_TEXTS = OWN_TEXT_COLUMNS + LAST_CODE - FIRST_CODE + 1
+
+/** The number of a field's column. */
+export const textNumber = ({ text }: FieldSlot): number => Math.min(text!, OWN_TEXT_COLUMNS)
+
+export const textColumn = (slot: FieldSlot): string => `t${textNumber(slot)}`
+
+/** The code that begins each word of a field in the shared column; '' for a field with its own column. */
+export const textCode = ({ text }: FieldSlot): string =>
+  text! < OWN_TEXT_COLUMNS ? '' : String.fromCharCode(FIRST_CODE + text! - OWN_TEXT_COLUMNS)
+
+export const isShared = (column: string): boolean => column === SHARED
+
+/**
+ * The text of the shared column.
+ * @param texts of its fields, with their codes
+ */
+export function sharedText(texts: readonly { text: string; code: string; analyzer: Analyzer }[]): string {
+  const all = new Set<string>()
+  const each = texts.map(({ text, code, analyzer }) => {
+    const words = analyzer.tokenize(text).map((token) => analyzer.indexed(token.text))
+    for (const word of words) all.add(word)
+    return [code, ...words.map((word) => code + word)].join(' ')
+  })
+  return [...all, ...each].join(' ')
+}
+
+// =============================================================================
+// Fields whose indexes are being filled again after a change of the schema (`StoredSchema.filling`). A search that read one of
+// them would take a part of the documents for all. So it reads the field as it was (schema.ts), and gets an error if that cannot be.
+
+/** Retry-After, in seconds. */
+const RETRY_SECONDS = 5
+
+/** Thrown where something reads the index of a field that is being filled. */
+export class StillFilling extends Error {
+  constructor(readonly field: string) {
+    super('The index of a field is not complete.')
+  }
+
+  /** What the caller is told if it does not wait any longer. */
+  get refusal(): ApiError {
+    return new ApiError(
+      503,
+      `The field \`${this.field}\` is being indexed again after a change of the schema, so a part of the documents would be missing. Ask again in a moment: \`GET /operations/schema_changes\` shows how far it is.`,
+      RETRY_SECONDS,
+    )
+  }
+}
+
+/** @throws StillFilling */
+export function requireFilled({ filling }: StoredSchema, name: string): void {
+  if (filling?.includes(name)) throw new StillFilling(name)
+}
+
+/** Notes fields whose indexes a job is about to fill. Changes `schema` in place. */
+export function fillAgain(schema: StoredSchema, fields: readonly Field[]): void {
+  schema.filling = [...new Set([...(schema.filling ?? []), ...fields.map(({ name }) => name)])]
+}
+
+/**
+ * A schema as searches, joins and filters read it: whoever looks up where the values of a field are must not overlook that they
+ * are incomplete, so the slot of a field that is being filled throws StillFilling.
+ */
+export function readable(schema: StoredSchema): StoredSchema {
+  if (schema.filling === undefined) return schema
+  const slots = { ...schema.slots }
+  for (const name of schema.filling) {
+    Object.defineProperty(slots, name, { get: () => requireFilled(schema, name), enumerable: false })
+  }
+  return { ...schema, slots }
+}
+
+// =============================================================================
+// The words of a field with `infix: true`, so that a part of a word finds it.
+//
+//     infix_words_5(id, word)   every word that a document of the field has or once had
+//     infix_5(word)             trigrams of these words: FTS5 over the table above
+//
+// Single words are never removed. A search ignores words that no document has any more.
+
+const wordsTable = ({ slot }: FieldSlot): string => `infix_words_${slot}`
+const trigramTable = ({ slot }: FieldSlot): string => `infix_${slot}`
+
+/** Longer words are not found by their parts. */
+const LONGEST = 250
+
+/** Words in one bound value. SQLite takes 2 MB, and a character has at most three bytes. */
+const AT_ONCE = 2_000
+
+export function createInfixIndex(sql: SqlStorage, slot: FieldSlot): void {
+  sql.exec(`CREATE TABLE ${wordsTable(slot)} (id INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE)`)
+  sql.exec(
+    `CREATE VIRTUAL TABLE ${trigramTable(slot)} USING fts5(word, content='${wordsTable(slot)}', content_rowid='id',
+      tokenize='trigram', detail='none', columnsize=0)`,
+  )
+}
+
+export function dropInfixIndex(sql: SqlStorage, slot: FieldSlot): void {
+  sql.exec(`DROP TABLE IF EXISTS ${trigramTable(slot)}`)
+  sql.exec(`DROP TABLE IF EXISTS ${wordsTable(slot)}`)
+}
+
+export function clearInfixIndex(sql: SqlStorage, slot: FieldSlot): void {
+  dropInfixIndex(sql, slot)
+  createInfixIndex(sql, slot)
+}
+
+/** Adds the words of texts, as word_index has them. */
+export function addInfixWords(sql: SqlStorage, slot: FieldSlot, words: readonly string[]): void {
+  const short = [...new Set(words)].filter((word) => word.length <= LONGEST)
+  for (let from = 0; from < short.length; from += AT_ONCE) {
+    addSome(sql, slot, short.slice(from, from + AT_ONCE))
+  }
+}
+
+function addSome(sql: SqlStorage, slot: FieldSlot, words: readonly string[]): void {
+  const added = sql
+    .exec<{ id: number; word: string }>(
+      `INSERT OR IGNORE INTO ${wordsTable(slot)} (word) SELECT value FROM json_each(?) RETURNING id, word`,
+      JSON.stringify(words),
+    )
+    .toArray()
+  if (added.length === 0) return
+  sql.exec(
+    `INSERT INTO ${trigramTable(slot)} (rowid, word) SELECT value ->> 'id', value ->> 'word' FROM json_each(?)`,
+    JSON.stringify(added),
+  )
+}
+
+/** Bytes of a LIKE pattern, without its two wildcards: workerd refuses patterns of more than 50 bytes. */
+const LONGEST_PATTERN = 46
+
+/**
+ * A query for the words that contain a part and that a document has, the ones with the fewest other letters first:
+ * rows of `word`.
+ * @param extra how many characters may come before and after the part
+ * @param vocabulary the table of the words that documents have; undefined if it may lack some
+ */
+export function wordsAround(
+  slot: FieldSlot,
+  part: string,
+  extra: { before: number; after: number },
+  limit: number,
+  vocabulary: string | undefined,
+): SqlFragment {
+  const isAlive =
+    vocabulary === undefined ? '1' : `EXISTS (SELECT 1 FROM ${vocabulary} v WHERE v.term = w.word)`
+  // LIKE uses the trigrams for parts of three characters or more. But words may contain its wildcards as plain
+  // characters, so instr() decides. Words are sorted before they are looked up in the vocabulary, so that no more are
+  // looked up than needed.
+  return fragment(
+    `WITH w AS MATERIALIZED (
+       SELECT word FROM ${trigramTable(slot)}
+        WHERE word LIKE ? AND instr(word, ?) BETWEEN 1 AND ? AND length(word) - instr(word, ?) + 1 - ? <= ?
+        ORDER BY length(word), word)
+     SELECT word FROM w WHERE ${isAlive} LIMIT ?`,
+    `%${beginning(part, LONGEST_PATTERN)}%`,
+    part,
+    extra.before + 1,
+    part,
+    [...part].length,
+    extra.after,
+    limit,
+  )
+}
+
+/** The first whole characters of a text that fit in so many bytes of UTF-8. */
+function beginning(text: string, bytes: number): string {
+  const encoder = new TextEncoder()
+  return text.slice(0, encoder.encodeInto(text, new Uint8Array(bytes)).read)
+}
+
+// =============================================================================
+// Stemming dictionaries of fields. A field copies the words of its dictionary when it is created, and keeps that
+// copy: its index holds roots, so queries must use the same words as the indexed documents. Each list of words is a
+// row of `meta`, named by a hash of its content, and fields name that row in `stem_words`.
+
+/**
+ * Adds the words of dictionaries to fields, and loads these words into memory.
+ * @throws ApiError 404 for a dictionary that does not exist
+ */
+export const takeStemWords = (fields: Field[], env: Cloudflare.Env): Promise<Field[]> =>
+  Promise.all(
+    fields.map(async (field) => {
+      const { stem_dictionary: name } = field
+      if (name === '') return field
+      const words = await stemmingDictionaries.find(database(env), name)
+      if (words === undefined) {
+        throw detailed(
+          404,
+          `Stemming dictionary \`${name}\` not found.`,
+          `Import it before the field \`${field.name}\` is made.`,
+        )
+      }
+      const key = `stem_words ${await hashOf(JSON.stringify([...words]))}`
+      holdDictionary(key, words)
+      return { ...field, stem_words: key }
+    }),
+  )
+
+async function hashOf(text: string): Promise<string> {
+  const hash = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text))
+  return [...new Uint8Array(hash)].map((byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/** Stores the words of a field that is added to the schema. */
+export function keepStemWords(sql: SqlStorage, { stem_words: key }: Field): void {
+  if (key === undefined || hasMeta(sql, key)) return
+  const words = dictionaryOf(key)
+  if (words !== undefined) writeMeta(sql, key, [...words])
+}
+
+/** Deletes the words of a field, if no other field has them. */
+export function dropStemWords(sql: SqlStorage, { stem_words: key }: Field, others: readonly Field[]): void {
+  if (key !== undefined && !others.some(({ stem_words: other }) => other === key)) {
+    writeMeta(sql, key, undefined)
+  }
+}
+
+/** Reads the words of all fields into memory. */
+export function loadStemWords(sql: SqlStorage, fields: readonly Field[]): void {
+  for (const key of new Set(fields.flatMap(({ stem_words: key }) => key ?? []))) {
+    if (dictionaryOf(key) !== undefined) continue
+    holdDictionary(key, new Map(readMeta(sql, key, v.array(v.tuple([v.string(), v.string()]))) ?? []))
+  }
 }

@@ -1,7 +1,7 @@
 /** Finds the words of a query in the text of a document, for highlights. */
 import type { Analyzer } from './analyzer'
+import { INSIDE, OUTSIDE, PART } from './analyzer'
 import { type SearchedColumn, type Term, termsFor, typed } from './query'
-import { INSIDE, OUTSIDE, PART } from './written'
 
 /** A query word found in a text. */
 export interface Mark {

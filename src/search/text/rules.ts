@@ -2,7 +2,7 @@
  * The rules by which a field's texts are split into words. The field's own options override those of its collection.
  */
 import type { CollectionSchema, Field } from '../types'
-import type { TokenRules } from './words'
+import type { TokenRules } from './analyzer'
 
 type Schema = Pick<CollectionSchema, 'token_separators' | 'symbols_to_index'>
 

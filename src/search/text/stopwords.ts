@@ -3,7 +3,7 @@
  * has nothing else. A manual seldom says "I", so that such words would be the rarest ones of many questions.
  */
 import { grammarsOf, isEnglishGrammar } from '../../lib/grammar'
-import { foldWord } from './fold'
+import { foldWord } from './analyzer'
 import type { Term } from './term'
 
 /**

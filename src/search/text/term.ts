@@ -10,7 +10,7 @@ export interface Term {
   text?: string
   /** the last token matches every word that begins with it */
   prefix: boolean
-  /** no word of the index begins with this one, its token, and is longer (run/ranking/longer-words.ts) */
+  /** no word of the index begins with this one, its token, and is longer (run/ranking/plain.ts) */
   longest?: string
   /** words of the index to use instead, because it lacks this one */
   corrections: string[]

@@ -1,14 +1,88 @@
-/**
- * A block of vectors as int8, packed into one value: how they are stored, and how they are in memory.
- *
- * Each vector is scaled by its largest component. A field measured by Euclidean distance has a centre in each block, which is
- * taken from its vectors and from the query before they are rounded: a shift changes no such distance, and vectors that are
- * close together far from zero would all be rounded to the same int8.
- */
+/** Distances between vectors, and their storage format. */
+import { FirstItems } from '../../lib/first-items'
 import { Simd, wholeLanes } from '../../lib/simd'
 import type { VectorDistance } from '../types'
-import type { BoundedHeap } from './bounded-heap'
-import { norm } from './vector-math'
+
+export function dot(a: Float32Array, b: Float32Array): number {
+  let sum = 0
+  const length = Math.min(a.length, b.length)
+  for (let i = 0; i < length; i++) sum += a[i]! * b[i]!
+  return sum
+}
+
+export const norm = (vector: Float32Array): number => Math.sqrt(dot(vector, vector))
+
+/** Cosine distance, 0 to 2. A zero vector has no direction and counts as perpendicular. */
+export function cosineDistance(a: Float32Array, normOfA: number, b: Float32Array): number {
+  const norms = normOfA * norm(b)
+  return norms === 0 ? 1 : Math.min(2, Math.max(0, 1 - dot(a, b) / norms))
+}
+
+/** The square of the Euclidean distance. */
+export function squaredDistance(a: Float32Array, b: Float32Array): number {
+  let sum = 0
+  for (let i = 0; i < a.length; i++) sum += (a[i]! - (b[i] ?? 0)) ** 2
+  return sum
+}
+
+/** Whether two vectors have the same direction, up to rounding. A cosine index stores nothing else of them. */
+export const isSameDirection = (a: Float32Array, b: Float32Array): boolean =>
+  a.length === b.length && cosineDistance(a, norm(a), b) < 1e-5
+
+// Workers run on little-endian machines, so the array's own bytes are the storage format.
+export const toBlob = (vector: Float32Array): ArrayBuffer => vector.slice().buffer
+
+export const fromBlob = (blob: ArrayBuffer): Float32Array => new Float32Array(blob)
+
+/** The shortest decimal that gives the same float32: 0.1 instead of 0.10000000149011612. */
+export function shortest(value: number): number {
+  for (const digits of [7, 8]) {
+    const rounded = Number(value.toPrecision(digits))
+    if (Math.fround(rounded) === value) return rounded
+  }
+  return Number(value.toPrecision(9))
+}
+
+interface Scored {
+  score: number
+  item: number
+  slack: number
+}
+
+/** Keeps the items with the highest scores, the later ones among equals. */
+export class BoundedHeap {
+  readonly #best: FirstItems<Scored>
+
+  constructor(limit: number) {
+    this.#best = new FirstItems(limit, (a, b) => b.score - a.score || b.item - a.item)
+  }
+
+  /** Lower scores are not kept. */
+  get least(): number {
+    return this.#best.isFull ? this.#best.last!.score : Number.NEGATIVE_INFINITY
+  }
+
+  /** @param slack how far off the score may be */
+  offer(score: number, item: number, slack: number): void {
+    this.#best.offer({ score, item, slack })
+  }
+
+  /** The items that may be among the best `count` by their true scores, and some more, best first. @param more at least */
+  likely(count: number, more = 0): number[] {
+    const { items } = this.#best
+    const last = items[Math.min(count, items.length) - 1]
+    if (last === undefined) return []
+    const isLikely = ({ score, slack }: Scored) => last.score - score <= Math.hypot(last.slack, slack)
+    return items.filter((each, place) => place < count + more || isLikely(each)).map(({ item }) => item)
+  }
+}
+
+// =============================================================================
+// A block of vectors as int8, packed into one value: how they are stored, and how they are in memory.
+//
+// Each vector is scaled by its largest component. A field measured by Euclidean distance has a centre in each block, which is
+// taken from its vectors and from the query before they are rounded: a shift changes no such distance, and vectors that are
+// close together far from zero would all be rounded to the same int8.
 
 /** What a field's vectors have in common. */
 export interface Measure {

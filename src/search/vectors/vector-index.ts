@@ -6,14 +6,25 @@
  * memory, and has more candidates than asked for. Those are measured again from the vectors themselves, so distances and order
  * are exact.
  */
-import type { Condition } from '../filter/conditions'
+import type { Condition } from '../filter/filter'
 import type { SqlFragment } from '../fragment'
 import { Kept, type Memory } from '../memory'
 import { type FieldSlot, packedTable, type StoredSchema, vectorsTable } from '../schema/layout'
 import type { Field } from '../types'
-import { BoundedHeap } from './bounded-heap'
-import { type Measure, PackedVectors, Query, spanOf, vectorBytes } from './packed-vectors'
-import { cosineDistance, dot, fromBlob, norm, squaredDistance, toBlob } from './vector-math'
+import {
+  BoundedHeap,
+  cosineDistance,
+  dot,
+  fromBlob,
+  type Measure,
+  norm,
+  PackedVectors,
+  Query,
+  spanOf,
+  squaredDistance,
+  toBlob,
+  vectorBytes,
+} from './packed-vectors'
 
 export interface Neighbour {
   seq: number

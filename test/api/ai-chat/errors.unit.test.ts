@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { errorResponse, faultOf, turnFault } from '../../../src/api/ai-chat/errors'
-import { ImpossibleChange } from '../../../src/api/http/retrieval'
+import { ImpossibleChange } from '../../../src/api/http/plan'
 import { ApiError, coded, type Failure } from '../../../src/errors'
 
 describe('the status of a failure, given that the client repeats some by itself', () => {

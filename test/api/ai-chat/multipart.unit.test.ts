@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { boundaryOf, readMultipart } from '../../../src/api/ai-chat/multipart'
+import { boundaryOf, readMultipart } from '../../../src/api/ai-chat/request'
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 const read = (text: string, boundary = 'b') =>

@@ -1,7 +1,7 @@
 /** The AI Chat Protocol inside workerd: overrides and dialects. The numbers are the conformance cases of contract section 5. */
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { planRetrieval } from '../../../src/api/http/retrieval'
+import { planRetrieval } from '../../../src/api/http/plan'
 import { ADMIN } from '../../../src/auth/access'
 import { findAssistant, searchesOf } from '../../../src/registry/assistants'
 import { makeKey, QUESTION } from '../parley/stage'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { fill, listed, override, parameterValue, parseQuery } from '../../../src/api/http/parameters'
+import { fill, listed, override, parameterValue, parseQuery } from '../../../src/api/http/body'
 
 describe('query strings', () => {
   it.each([

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { readChatCompletion } from '../../../src/api/openai/complete'
+import { readChatCompletion } from '../../../src/api/openai/ask-model'
 import { errorBody, openAiError, unknownModel } from '../../../src/api/openai/errors'
 import { InvalidParameter } from '../../../src/api/openai/question'
 import { ApiError } from '../../../src/errors'

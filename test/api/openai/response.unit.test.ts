@@ -1,7 +1,11 @@
 import { describe, expect, it } from 'vitest'
 import { itemId, readItemId } from '../../../src/api/openai/ids'
-import { ResponseEncoder, type ResponseShape, responseOf } from '../../../src/api/openai/response-encoder'
-import { readResponse } from '../../../src/api/openai/response-request'
+import {
+  ResponseEncoder,
+  type ResponseShape,
+  readResponse,
+  responseOf,
+} from '../../../src/api/openai/responses'
 import { contentOf } from '../../../src/lib/parts'
 import type { TurnEventBody } from '../../../src/turn/events'
 import { foldTurn } from '../../../src/turn/fold'

@@ -1,7 +1,7 @@
 /** The hops of an OpenSearch search that a language model answers (../counted-hops.ts). */
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, describe, expect, it, vi } from 'vitest'
-import * as rates from '../../../src/auth/limits'
+import * as rates from '../../../src/auth/authenticate'
 import { Conversation } from '../../../src/conversation/conversation'
 import { sealedId } from '../../../src/conversation/conversation-id'
 import * as prefetch from '../../../src/conversation/prefetch'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { combine } from '../../../src/api/opensearch/hybrid'
+import { combine } from '../../../src/api/opensearch/search'
 
 const hits = (scores: Record<string, number>) =>
   Object.entries(scores).map(([_id, _score]) => ({ _id, _score }))

@@ -1,7 +1,7 @@
 /** Readers of a turn whose stream breaks off, and is asked for its rest. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { eventReader, type Resume } from '../../../src/api/shared/read'
+import { eventReader, type Resume } from '../../../src/api/shared/stream'
 import type { TurnEvent } from '../../../src/turn/events'
 import { place, TURN } from '../turn-events'
 

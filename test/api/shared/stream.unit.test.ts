@@ -1,6 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { chatReader } from '../../../src/api/shared/read'
-import { type Streaming, streamTurn, type TurnEncoder, wholeTurn } from '../../../src/api/shared/stream'
+import {
+  chatReader,
+  type Streaming,
+  streamTurn,
+  type TurnEncoder,
+  wholeTurn,
+} from '../../../src/api/shared/stream'
 import { contentOf } from '../../../src/lib/parts'
 import type { TurnEventBody } from '../../../src/turn/events'
 import { ANSWER, FAILED_SEARCHES, logOf, RETRIEVAL, TURN } from '../turn-events'

@@ -9,8 +9,8 @@ import {
 import { contentOf } from '../../../src/lib/parts'
 import type { SearchResult } from '../../../src/search/types'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
+import { asciiJson } from '../../../src/turn/events'
 import { foldTurn } from '../../../src/turn/fold'
-import { asciiJson } from '../../../src/turn/wording'
 import { found } from '../turn-events'
 
 const ID = '7b1d9a52-0d5c-4a0e-9b53-2c6f4f1f6a11'

@@ -1,7 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { importResults } from '../../../src/api/typesense/import'
-import { LINE_LIMIT } from '../../../src/api/typesense/lines'
+import { importResults, LINE_LIMIT } from '../../../src/api/typesense/documents'
 import { ApiError, type Outcome } from '../../../src/errors'
 import type { ImportOptions } from '../../../src/search/types'
 import { gather } from './gather'

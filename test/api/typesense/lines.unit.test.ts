@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { batches, splitLines } from '../../../src/api/typesense/lines'
+import { batches, splitLines } from '../../../src/api/typesense/documents'
 import { gather } from './gather'
 
 async function* cut(bytes: Uint8Array, size: number): AsyncGenerator<Uint8Array> {

@@ -1,7 +1,7 @@
 /** What a model is told of a collection, and what is taken of whatever it replies. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { promptOf, readReply, type Told, toldFields } from '../../../src/api/typesense/nl/prompt'
+import { promptOf, readReply, type Told, toldFields } from '../../../src/api/typesense/nl'
 import { ApiError } from '../../../src/errors'
 import { parseFilter } from '../../../src/search/filter/parse'
 import { parseSchema } from '../../../src/search/schema/schema'

@@ -1,7 +1,6 @@
 /** What an import reads without making a document of it lets others in all the same. */
 import { describe, expect, it, vi } from 'vitest'
-import { importResults } from '../../../src/api/typesense/import'
-import { LINE_LIMIT, splitLines } from '../../../src/api/typesense/lines'
+import { importResults, LINE_LIMIT, splitLines } from '../../../src/api/typesense/documents'
 import type { ImportOptions } from '../../../src/search/types'
 
 const OPTIONS: ImportOptions = { action: 'create', returnDocument: false, returnId: false }

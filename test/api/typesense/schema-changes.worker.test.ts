@@ -1,7 +1,7 @@
 /** GET /operations/schema_changes: collections that are being indexed again, as far as a key may know of them. */
 import { env } from 'cloudflare:workers'
 import { expect, it, vi } from 'vitest'
-import { findCollection } from '../../../src/registry/names'
+import { findCollection } from '../../../src/registry/collections'
 import { collectionObject } from '../../../src/search/collection/handle'
 import { Reindex } from '../../../src/search/collection/reindex'
 import { request } from '../opensearch/api'

@@ -6,7 +6,7 @@ import {
   requireSameSorts,
   sortClauses,
   withoutDuplicates,
-} from '../../../src/api/typesense/union-merge'
+} from '../../../src/api/typesense/union'
 import type { Hit } from '../../../src/search/types'
 
 const hit = (id: string, rest: Partial<Hit> & { points?: number } = {}): Hit => {

@@ -1,6 +1,6 @@
 /** The words of a question as a reader sees them. */
 import { expect, it } from 'vitest'
-import { wordsToRead } from '../../../src/models/static-embedder/asked-words'
+import { wordsToRead } from '../../../src/models/static-embedder/reader'
 
 const said = (text: string, words: Record<string, number>) =>
   wordsToRead(

@@ -1,7 +1,7 @@
 /** The built-in embedder's table, as it lies among the assets. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { StaticTable } from '../../../src/models/static-embedder/table'
+import { StaticTable } from '../../../src/models/static-embedder/reader'
 
 const PATH = join(import.meta.dirname, '../../../ui/models/minilm-l6-static.bin')
 

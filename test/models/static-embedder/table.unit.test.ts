@@ -1,7 +1,7 @@
 /** The table of the built-in embedder: what its vectors say, how long they are, and what is no table. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { StaticTable } from '../../../src/models/static-embedder/table'
+import { StaticTable } from '../../../src/models/static-embedder/reader'
 import { readTable, tableBytes } from './read-table'
 import reference from './reference-cosines.json'
 

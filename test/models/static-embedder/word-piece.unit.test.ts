@@ -1,7 +1,7 @@
 /** The tokenizer against the reference implementation, whose tokens scripts/embedder/fixtures.py wrote down. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { WordPiece, wordsOf } from '../../../src/models/static-embedder/word-piece'
+import { WordPiece, wordsOf } from '../../../src/models/static-embedder/reader'
 import { readVocabulary } from './read-table'
 import reference from './reference-tokens.json'
 

@@ -1,7 +1,7 @@
 /** The test of a polygon by strips of the map says what the test of all its edges says. */
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { contains } from '../../../src/search/filter/geopoint'
+import { contains } from '../../../src/search/filter/area'
 
 // Whole degrees lie on the borders of strips, due north of corners and on edges.
 const degree = (most: number) =>

@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ApiError } from '../../../src/errors'
-import { type FilterNode, parseFilter } from '../../../src/search/filter/parse'
-import { during, printFilter } from '../../../src/search/filter/print'
+import { during, type FilterNode, parseFilter, printFilter } from '../../../src/search/filter/parse'
 
 const clause = (
   field: string,

@@ -1,8 +1,7 @@
 /** Vectors as int8: what is found among them after any changes, of any length. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { BoundedHeap } from '../../../src/search/vectors/bounded-heap'
-import { PackedVectors, Query, spanOf } from '../../../src/search/vectors/packed-vectors'
+import { BoundedHeap, PackedVectors, Query, spanOf } from '../../../src/search/vectors/packed-vectors'
 
 const vectorOf = (dimensions: number) =>
   fc

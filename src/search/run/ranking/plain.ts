@@ -10,22 +10,66 @@
  * dropped, and matches are ordered by how well they match, any informative word is enough and BM25 ranks.
  * `drop_tokens_mode` turns that off.
  */
+
+import { reform } from '../../changes'
+import { fragment, type SqlFragment } from '../../fragment'
 import type { SearchRequest } from '../../request/request'
 import { completeSort, type SortKey } from '../../request/sort'
-import { stemsOf, type TextIndex } from '../../text/analyzer'
-import type { TextMatch } from '../../text/query'
-import { informativeWords, matchExpression, type ParsedQuery, relax, type Term } from '../../text/query'
-import type { Conditions, Top } from '../candidates'
+import { BLOCK } from '../../schema/column'
+import { isArray } from '../../schema/layout'
+import { stemsOf, type TextIndex, WORDS } from '../../text/analyzer'
+import {
+  type ColumnGroup,
+  groupsOf,
+  informativeWords,
+  inQuotes,
+  isOpen,
+  matchExpression,
+  type ParsedQuery,
+  relax,
+  type SearchedColumn,
+  type Term,
+  type TextMatch,
+  termsFor,
+  typed,
+} from '../../text/query'
+import { hasSynonyms } from '../../text/synonyms'
+import { TERMS } from '../../text/terms'
+import {
+  type Conditions,
+  equalCandidates,
+  type OrderedMatch,
+  type Scores,
+  type Top,
+  where,
+} from '../candidates'
 import type { SearchContext } from '../context'
-import { filteredMatches } from '../filtered-matches'
-import type { Matches } from '../kept-matches'
-import type { MatchSet } from '../match-set'
+import { allMatches, filteredMatches, type Matches, wordsOf } from '../kept-matches'
+import { common, eachBlock, type MatchSet, minus, partsOf, seqsOf, setOf, sizeOf } from '../match-set'
+import { type Window, windowOf } from '../order'
 import type { Pace } from '../pace'
-import { areKnown, columnsOf, correct, rankOf, withSimilar, withSpacing } from '../query-words'
-import { splitsAndJoins } from '../split-join'
-import { withLongest } from './longer-words'
-import { bestOfQuestion, type Counted } from './matches'
-import { type Tier, tiersByCount, tiersOf } from './tiers'
+import {
+  areKnown,
+  columnsOf,
+  correct,
+  rankOf,
+  splitsAndJoins,
+  withSimilar,
+  withSpacing,
+} from '../query-words'
+import {
+  bestMatches,
+  bestOfQuestion,
+  type Counted,
+  FEW,
+  firstByLength,
+  hasLength,
+  wordsIn as lengthIn,
+  type Ranking,
+  type Scored,
+  wordsIn,
+} from './documents'
+import { costOf, type TextScore } from './score'
 
 /** With this many informative words, a query counts as a question. */
 const QUESTION_WORDS = 5
@@ -36,7 +80,7 @@ const MOST_CORRECTED = 10
 /** Of a longer query, only the first words are dropped. */
 const MOST_DROPPED = 20
 
-export interface PlainSearch {
+interface PlainSearch {
   /** the words of the query, with the words that are searched for instead */
   terms: Term[]
   match: TextMatch
@@ -169,4 +213,546 @@ function* dropped(terms: readonly Term[], { dropTokensMode }: SearchRequest): Ge
   const first = dropTokensMode.direction === 'right_to_left' ? fromRight() : fromLeft()
   const second = dropTokensMode.direction === 'right_to_left' ? fromLeft() : fromRight()
   for (const some of [...first, ...second]) yield beside(some)
+}
+
+// =============================================================================
+// Decides the order in which a plain search reads matches if it cannot read all: first those whose words are close
+// together, which FTS5 finds without ranking, then the others.
+//
+// Each tier is a subset of the next, and no document of a tier can fit worse than those that later tiers add.
+
+interface Tier {
+  match: TextMatch
+  /** without other keys, the documents whose text in this column is shortest are read */
+  shortest?: string
+  /** fields that begin with the query; the first tier has it */
+  initial?: TextMatch
+}
+
+interface Column extends SearchedColumn {
+  /** Typesense's weight of the field */
+  rank: number
+}
+
+/** The most tokens between two words that are close together: they are at most ten apart. */
+const NEAR = 9
+/** With more words than this, FTS5 is not asked whether they are close together. */
+const MOST_NEAR = 16
+/** The most ways to write a query with similar words. With more ways, only its own words are used. */
+const MOST_WAYS = 64
+
+/**
+ * @param whole what the search matches
+ * @param terms each match has all of them
+ */
+export function tiersOf(
+  whole: TextMatch,
+  terms: readonly Term[],
+  excluded: readonly Term[],
+  columns: readonly Column[],
+  isLast: boolean,
+): Tier[] {
+  const all = { match: whole }
+  if (terms.length > MOST_NEAR || hasSynonyms(terms)) return [all]
+  const unwanted =
+    excluded.length === 0 ? '' : ` NOT (${matchExpression([], [...excluded], [...columns], 'AND')})`
+  const tier = (match: string): Tier => ({ match: { ...whole, match: match + unwanted } })
+  const own = terms.map((term) => ({ ...term, prefix: false, corrections: [] }))
+  const initial = tier(together(own, columns, 'initial')).match
+  const isTyping = isOpen(terms.at(-1)!)
+  const isExact = !isTyping && terms.every(({ corrections }) => corrections.length === 0)
+  const heaviest = Math.max(...columns.map(({ rank }) => rank))
+  const best = columns.filter(({ rank }) => rank === heaviest)
+  // The query as the beginning of a field, for somebody who is still typing that text.
+  const begun = own.with(-1, { ...own.at(-1)!, prefix: terms.at(-1)!.prefix })
+  const typed = (some: readonly Column[]) => together(begun, some, 'initial')
+  const [only] = best
+  const shortest = best.length === 1 && isLast && hasLength(only!) ? { shortest: only!.column } : {}
+  if (terms.length > 1) {
+    const near = together(own, columns, 'near')
+    const phrase = together(own, columns, 'phrase')
+    const tiers: Tier[] = [{ ...tier(phrase), initial }]
+    if (isTyping) {
+      tiers.push({ ...tier(either(phrase, typed(best))), ...shortest })
+      tiers.push(tier(either(near, typed(columns))))
+    } else tiers.push(tier(near))
+    if (!isExact && waysOf(terms) <= MOST_WAYS) {
+      tiers.push(tier(either(near, together(terms, columns, 'phrase'))))
+    }
+    return [...tiers, all]
+  }
+  const exact = matchExpression(own, [], [...columns], 'AND')
+  const inBest = tier(matchExpression(own, [], best, 'AND'))
+  const isCorrected = terms[0]!.corrections.length > 0
+  // How little was corrected counts more than the field.
+  const close = isCorrected ? matchExpression(terms.map(nearest), [], [...columns], 'AND') : exact
+  const closest = isCorrected ? [tier(close)] : []
+  const completed = tier(either(close, matchExpression([...terms], [], best, 'AND')))
+  if (best.length === columns.length) {
+    return isExact ? [{ ...all, initial }] : [{ ...inBest, initial }, ...closest, all]
+  }
+  if (!isLast)
+    return isExact
+      ? [{ ...inBest, initial }, all]
+      : [{ ...inBest, initial }, tier(exact), ...closest, completed, all]
+  const tiers: Tier[] = [{ ...tier(together(own, best, 'initial')), ...shortest, initial }, inBest]
+  if (isExact) return [...tiers, all]
+  tiers.push(tier(exact), ...closest)
+  if (isTyping) tiers.push({ ...tier(either(close, typed(best))), ...shortest })
+  return [...tiers, completed, all]
+}
+
+/** A term with those of its corrections that differ from it least, whole words alone. */
+function nearest(term: Term): Term {
+  const costs = term.corrections.map((word) => costOf(term.tokens[0] ?? '', word, term.prefix))
+  const least = Math.min(...costs)
+  return { ...term, prefix: false, corrections: term.corrections.filter((_, at) => costs[at] === least) }
+}
+
+/**
+ * The tiers of a query of which words were dropped: documents with more of its words come first.
+ * @param whole what the search matches
+ * @param terms all of the query
+ */
+function tiersByCount(whole: TextMatch, terms: readonly Term[], columns: readonly SearchedColumn[]): Tier[] {
+  const all = { match: whole }
+  if (terms.length > MOST_NEAR || hasSynonyms(terms)) return [all]
+  const tiers: Tier[] = []
+  for (let count = terms.length; count > 1; count--) {
+    const some = choicesOf(terms, count)
+    if (some.length > MOST_WAYS) continue
+    const words = some.map((each) => matchExpression(each, [], [...columns], 'AND')).join(' OR ')
+    tiers.push({ match: { ...whole, match: `((${words}) AND (${whole.match}))` } })
+  }
+  return [...tiers, all]
+}
+
+/** All choices of so many terms; more than MOST_WAYS are not all there. */
+function choicesOf(terms: readonly Term[], count: number): Term[][] {
+  let choices: { some: Term[]; next: number }[] = [{ some: [], next: 0 }]
+  for (let taken = 0; taken < count && choices.length <= MOST_WAYS; taken++) {
+    choices = choices.flatMap(({ some, next }) =>
+      terms
+        .slice(next, terms.length - (count - taken) + 1)
+        .map((term, at) => ({ some: [...some, term], next: next + at + 1 })),
+    )
+  }
+  return choices.map(({ some }) => some)
+}
+
+const either = (one: string, other: string): string => `((${one}) OR (${other}))`
+
+/** An expression for words that are close together in one of the columns. */
+function together(
+  terms: readonly Term[],
+  columns: readonly Column[],
+  how: 'initial' | 'phrase' | 'near',
+): string {
+  const expressions = groupsOf(columns).map((group) => {
+    const taken = termsFor(terms, group)
+    const words = writings(taken, group).map((strings) => {
+      if (how === 'near') return `NEAR(${strings.map((each) => `"${each}"`).join(' ')}, ${NEAR})`
+      const phrase = strings.join(' ')
+      // In a shared column, the code by itself marks the beginning of the field.
+      const initial = group.code ? `"${group.code} ${phrase}"` : `^ "${phrase}"`
+      return `${how === 'initial' ? initial : `"${phrase}"`}${isOpen(taken.at(-1)!) ? ' *' : ''}`
+    })
+    return `${group.names} : ${words.length === 1 ? words[0] : `(${words.join(' OR ')})`}`
+  })
+  return expressions.length === 1 ? expressions[0]! : `(${expressions.join(' OR ')})`
+}
+
+const waysOf = (terms: readonly Term[]): number =>
+  terms.reduce((ways, { corrections }) => ways * (1 + corrections.length), 1)
+
+/** All ways to write the words: as typed, or with similar words instead. */
+const writings = (terms: readonly Term[], group: ColumnGroup): string[][] =>
+  terms.reduce<string[][]>(
+    (ways, term) => {
+      const { words: own, text } = group.analyzer.phrase(typed(term))
+      const typedText = group.code ? inQuotes(own, group) : text
+      const words = [typedText, ...term.corrections.map((word) => inQuotes([word], group))]
+      return ways.flatMap((way) => words.map((word) => [...way, word]))
+    },
+    [[]],
+  )
+
+// =============================================================================
+// The order of a plain search: matches by how well they fit (score.ts), then by the other keys of the sort.
+//
+// If there are few matches, all of them are read. Otherwise the tiers decide which to read first. Of each tier the first by
+// the other keys are read, or without other keys the best by BM25, and the rest follow in that order. The order depends only on
+// the query and not on the page, so no document is on two pages or on none.
+
+interface RankedPage {
+  rows: OrderedMatch[]
+  /** by sequence number */
+  texts: Map<number, TextScore>
+}
+
+/** What a search has found or a part of it, and where to look first. The last tier has all matches; without tiers, all are read. */
+export interface Tiered {
+  set: MatchSet
+  isPart?: boolean
+  tiersOf: () => readonly Tier[]
+}
+
+/** Up to this many matches, there are hardly ever too many with the words in a row to read all of those. */
+const HARDLY_CROWDED = 16 * FEW
+
+/** The part of a slice that reading and scoring the first documents takes. */
+const READING = 0.5
+
+/** Where all matches need scores, so many of a large tier are read: most of it fits equally well. */
+const A_FEW = 16
+
+/** Of more matches, BM25 says little, and takes long: the newest come first. */
+const MOST_WEIGHED = 16_384
+
+/** Where an order has no other keys, the newest of equals come first. */
+export const NEWEST: SortKey = { kind: 'seq', direction: 'DESC' }
+
+/** A tier without the ones before it. */
+interface Segment {
+  tier: Tier
+  set: MatchSet
+  size: number
+}
+
+/**
+ * The matches of a window, in order.
+ * @param most so many matches are all read
+ */
+export async function rankedPage(
+  ranking: Ranking,
+  found: Tiered,
+  { offset, limit }: Window,
+  most = FEW,
+): Promise<RankedPage> {
+  const { set, tiersOf } = found
+  const page: RankedPage = { rows: [], texts: new Map() }
+  const tiers = sizeOf(set) <= most ? [] : tiersOf()
+  if (tiers.length === 0) {
+    await ranking.pace.rest(READING)
+    append(page, await ordered(ranking, ranking.scorer.scoreAll(seqsOf(set)), offset, limit))
+    return page
+  }
+  const end = offset + limit
+  let passed = 0
+  for await (const segment of segmentsOf(ranking, found, tiers)) {
+    const from = Math.max(0, offset - passed)
+    const left = end - Math.max(offset, passed)
+    if (from < segment.size) await addRanked(ranking, page, segment, { offset: from, limit: left })
+    passed += segment.size
+    if (passed >= end) break
+  }
+  lower(page)
+  return page
+}
+
+/**
+ * The scores of all matches. Those that are not read have the worst score of those that are of their tier, so that all orders
+ * agree with that of `rankedPage`.
+ */
+export async function scoresOfAll(ranking: Ranking, found: Tiered, most: number): Promise<Scores> {
+  const { set, tiersOf } = found
+  const { pace, scorer } = ranking
+  const blocks = new Map<number, Float64Array>()
+  for (const number of set.keys()) blocks.set(number, new Float64Array(BLOCK))
+  let least = Number.POSITIVE_INFINITY
+  const add = async (seqs: readonly number[], others: MatchSet) => {
+    await pace.rest(READING)
+    const read = scorer.scoreAll(seqs)
+    const before = least
+    for (const { text } of read) least = Math.min(least, text.rank)
+    await eachBlock(others, pace, (number, offsets) => {
+      const scores = blocks.get(number)!
+      for (const at of offsets) scores[at] = -least
+    })
+    for (const { seq, text } of read) {
+      const number = Math.floor(seq / BLOCK)
+      blocks.get(number)![seq - number * BLOCK] = -Math.min(before, text.rank)
+    }
+  }
+  const tiers = sizeOf(set) <= most ? [] : tiersOf()
+  if (tiers.length === 0) await add(seqsOf(set), new Map())
+  for await (const segment of segmentsOf(ranking, found, tiers)) {
+    await add(await firstOf(ranking, segment, A_FEW), segment.set)
+  }
+  return (number) => {
+    const scores = blocks.get(number)
+    return (at) => scores?.[at] ?? 0
+  }
+}
+
+/**
+ * Starts from the widest tier that has few matches. If all have many, it starts from the first; then fields that
+ * equal the query come before it, since they may not be among those that are read.
+ */
+async function* segmentsOf(
+  ranking: Ranking,
+  { set, isPart }: Tiered,
+  tiers: readonly Tier[],
+): AsyncGenerator<Segment> {
+  if (tiers.length === 0) return
+  const { context, filter, pace } = ranking
+  const last = tiers.length - 1
+  const known = new Map<number, MatchSet>([[last, set]])
+  const matching = async (at: number): Promise<MatchSet> => {
+    const before = known.get(at)
+    if (before !== undefined) return before
+    const all = (await filteredMatches(context, tiers[at]!.match, filter, pace)).set
+    const own = isPart ? common(set, all) : all
+    known.set(at, own)
+    return own
+  }
+  const isFew = async (at: number) => sizeOf(await matching(at)) <= FEW
+  let first = 0
+  let few = false
+  const widestFirst = [...tiers.keys()].slice(0, -1).reverse()
+  // If the narrowest tier has many matches, so have the others. With few matches in all, it seldom has many, so do
+  // not check it first.
+  const isNarrowFirst = sizeOf(set) > HARDLY_CROWDED
+  for (const at of isNarrowFirst && tiers.length > 1 ? [0, ...widestFirst.slice(0, -1)] : widestFirst) {
+    const own = await isFew(at)
+    if (own) [first, few] = [at, true]
+    if (at === 0 ? !own : own) break
+  }
+  const equal = few ? new Map() : common(setOf(await wholeFields(ranking, tiers[0]!)), set)
+  if (equal.size > 0) yield { tier: tiers[0]!, set: equal, size: sizeOf(equal) }
+  let before: MatchSet = new Map()
+  for (const [at, tier] of tiers.entries()) {
+    if (at < first) continue
+    const own = await matching(at)
+    const others = minus(minus(own, before), equal)
+    before = own
+    const size = sizeOf(others)
+    if (size > 0) yield { tier, set: others, size }
+  }
+}
+
+/** The documents of a segment that are read: all, if they are few. */
+const firstOf = async (ranking: Ranking, segment: Segment, most = FEW): Promise<readonly number[]> =>
+  segment.size <= FEW
+    ? seqsOf(segment.set)
+    : (await others(ranking, segment, [], { offset: 0, limit: most })).map(({ seq }) => seq)
+
+/** Adds the matches of a segment that are in the window: first those that are read, then the others. */
+async function addRanked(
+  ranking: Ranking,
+  page: RankedPage,
+  segment: Segment,
+  { offset, limit }: Window,
+): Promise<void> {
+  const first = await firstOf(ranking, segment)
+  await ranking.pace.rest(READING)
+  const { scorer } = ranking
+  const read = scorer.scoreAll(first)
+  const taken = Math.max(0, Math.min(read.length, offset + limit) - offset)
+  if (taken > 0) append(page, await ordered(ranking, read, offset, taken))
+  const missing = Math.min(limit, segment.size - offset) - taken
+  if (missing <= 0) return
+  const known = read.map(({ seq }) => seq)
+  const window = { offset: Math.max(0, offset - read.length), limit: missing }
+  const rest = await others(ranking, segment, known, window)
+  const least = read.reduce<TextScore | undefined>(
+    (low, { text }) => (low === undefined || text.rank < low.rank ? text : low),
+    undefined,
+  )
+  const texts = new Map(scorer.scoreAll(rest.map(({ seq }) => seq)).map(({ seq, text }) => [seq, text]))
+  for (const row of rest) {
+    const text = texts.get(row.seq)
+    if (text === undefined) continue
+    page.rows.push(row)
+    page.texts.set(row.seq, least !== undefined && text.rank > least.rank ? least : text)
+  }
+}
+
+/** A window of a segment without some documents, in the order in which they are read. */
+async function others(
+  ranking: Ranking,
+  { tier, set: own, size }: Segment,
+  known: readonly number[],
+  window: Window,
+): Promise<OrderedMatch[]> {
+  const { context, sort, pace } = ranking
+  const set = minus(own, setOf(known))
+  const keys = sort.length === 1 && size > MOST_WEIGHED ? [NEWEST] : sort.slice(1)
+  if (keys.length > 0) {
+    return (await windowOf(context, equalCandidates(set), keys, window, pace)).rows
+  }
+  const { match, shortest } = tier
+  if (shortest !== undefined) return firstByLength(context, set, wordsIn(match.table, shortest), window, pace)
+  const all = (await allMatches(context, wordsOf(match), pace)).set
+  return bestMatches(context, match, all, set, { ...window, sort }, pace)
+}
+
+function append(page: RankedPage, some: { row: OrderedMatch; text: TextScore }[]): void {
+  for (const { row, text } of some) {
+    page.rows.push(row)
+    page.texts.set(row.seq, text)
+  }
+}
+
+/** Keeps text matches from rising within a page: a document that was not read may fit better than one before it. */
+function lower({ rows, texts }: RankedPage): void {
+  let least: TextScore | undefined
+  for (const { seq } of rows) {
+    const text = texts.get(seq)!
+    if (least !== undefined && text.rank > least.rank) texts.set(seq, least)
+    else least = text
+  }
+}
+
+/** Documents that were read, in order: a window of them. */
+async function ordered(
+  ranking: Ranking,
+  read: readonly Scored[],
+  offset: number,
+  limit: number,
+): Promise<{ row: OrderedMatch; text: TextScore }[]> {
+  // Only documents with a rank of the window have to be sorted.
+  const ranks = Float64Array.from(read, ({ text }) => text.rank).sort()
+  const highest = ranks[ranks.length - 1 - offset]
+  if (highest === undefined || limit === 0) return []
+  const lowest = ranks[Math.max(0, ranks.length - offset - limit)]!
+  const near = read.filter(({ text: { rank } }) => rank <= highest && rank >= lowest)
+  const before = ranks.length - 1 - ranks.lastIndexOf(highest)
+  if (ranking.sort.length > 1) {
+    // The other keys decide only between those that fit equally well.
+    const equals = await byOtherKeys(ranking, tiesIn(near))
+    const places = new Map(equals.map((seq, place) => [seq, place]))
+    const placeOf = ({ seq }: Scored) => places.get(seq) ?? 0
+    near.sort((a, b) => b.text.rank - a.text.rank || placeOf(a) - placeOf(b))
+  } else {
+    near.sort(
+      (a, b) => b.text.rank - a.text.rank || b.shape - a.shape || b.quality - a.quality || b.seq - a.seq,
+    )
+  }
+  const window = near.slice(offset - before, offset - before + limit)
+  return window.map(({ seq, text }) => ({
+    row: { seq, score: -text.rank, distance: null, fused: null },
+    text,
+  }))
+}
+
+/** Documents that share their rank with another one. */
+function tiesIn(some: readonly Scored[]): Scored[] {
+  const counts = new Map<number, number>()
+  for (const { text } of some) counts.set(text.rank, (counts.get(text.rank) ?? 0) + 1)
+  return some.filter(({ text }) => counts.get(text.rank)! > 1)
+}
+
+/** Only the order within equal ranks matters. As in Typesense, the newest comes first where all keys are equal. */
+async function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scored[]): Promise<number[]> {
+  const equals = equalCandidates(setOf(tied.map(({ seq }) => seq)))
+  const { rows } = await windowOf(context, equals, sort, { offset: 0, limit: tied.length }, pace)
+  return rows.map(({ seq }) => seq)
+}
+
+// =============================================================================
+// Documents with a field that equals the query. They come first, however low their BM25 is.
+
+/** A text may have this many characters more than the query and still equal it: symbols around the words. */
+const MOST_SIGNS = 1
+/** Up to this many paths are read one by one, in a third of the time. */
+const MOST_PATHS = 16
+/** The highest count of words that FTS5 writes as one byte. */
+const MOST_WORDS = 127
+const hex = (byte: number): string => byte.toString(16).padStart(2, '0')
+
+/** Documents with a field that is the query, word by word. */
+export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<number[]> {
+  const { context, request, filter, scorer, pace } = ranking
+  if (initial === undefined || !request.ranking.exactMatch) return []
+  // A path of SQLite cannot quote a quote.
+  const fields = request.queryFields.map(({ field }) => field).filter(({ name }) => !name.includes('"'))
+  if (fields.length === 0) return []
+  const paths = [
+    ...new Set(fields.flatMap(({ name }) => [`$."${name}"`, `$."${name.replaceAll('.', '"."')}"`])),
+  ]
+  const most = request.q.length + MOST_SIGNS
+  const [before, short, after] =
+    paths.length > MOST_PATHS || fields.some(isArray)
+      ? [
+          ', json_each(?) p, json_each(x.body, p.value) t WHERE',
+          't.atom IS NOT NULL AND length(t.atom) <= ?',
+          [JSON.stringify(paths), most],
+        ]
+      : [
+          ' WHERE',
+          paths.map(() => 'length(x.body ->> ?) <= ?').join(' OR '),
+          paths.flatMap((path) => [path, most]),
+        ]
+  const isShort = fragment(
+    `EXISTS (SELECT 1 FROM documents x${before} x.seq = d.seq AND (${short}))`,
+    ...after,
+  )
+  const columns = columnsOf(context, request)
+  // A text that equals the query has as many words as it. FTS5 stores how many a text has. A symbol in the text may
+  // part a word in two.
+  const mostWords = 2 * initial.match.split(' ').length + 1
+  const isCounted = mostWords <= MOST_WORDS && columns.every(hasLength) && !fields.some(isArray)
+  const counts = columns.map(({ column }) => `${lengthIn(initial.table, column)} <= x'${hex(mostWords)}'`)
+  // Counts are read first, and most texts have too many words. With AND, SQLite would join all the documents, which takes
+  // longer, and then read the counts.
+  const test = isCounted
+    ? fragment(`iif(${counts.join(' OR ')}, ${isShort.sql}, 0)`, ...isShort.bindings)
+    : isShort
+  const { set } = await filteredMatches(context, initial, filter, pace)
+  const seqs: number[] = []
+  for await (const { relation } of partsOf(set)(pace)) {
+    seqs.push(...pace.query<{ seq: number }>(context.sql, where(relation, test)).map(({ seq }) => seq))
+    if (seqs.length > FEW) return []
+  }
+  return scorer
+    .scoreAll(seqs)
+    .filter(({ text }) => text.best?.order === 2)
+    .map(({ seq }) => seq)
+}
+
+// =============================================================================
+// Reads the places of words, and tells whether the index has a longer word than the one that was typed.
+
+/** Longer words that begin with a word, which is bound twice. */
+const LONGER = 'WHERE term >= ? || char(1) AND term <= ? || char(1114111) LIMIT 1'
+
+/** Words that FTS5 leaves as they are. */
+const PLAIN = /^[a-z0-9]+$/
+
+/**
+ * The terms, and of the last one whether the index has longer words that begin with it. FTS5 first collects the places of all
+ * of those, in each statement of a search.
+ */
+function withLongest(context: SearchContext, request: SearchRequest, terms: Term[], pace: Pace): Term[] {
+  const last = terms.at(-1)!
+  const [word = '', ...more] = last.tokens
+  if (!last.prefix || more.length > 0 || request.index.table !== WORDS.table || !PLAIN.test(word))
+    return terms
+  const isSame = columnsOf(context, request).every(({ analyzer, code }) => {
+    const { text } = analyzer.phrase(typed(last))
+    return !code && text === word && analyzer.completions(word).length === 0
+  })
+  if (!isSame || hasSynonyms(terms)) return terms
+  const isNone = (rows: readonly object[]) => rows.length === 0
+  // The table of terms is quick to ask, but it may have words that no document has any more, and lacks very long ones.
+  const isLongest =
+    isNone(pace.query(context.sql, fragment(`SELECT 1 FROM ${TERMS} ${LONGER}`, word, word))) &&
+    isNone(readPlaces(context.sql, fragment(`SELECT 1 FROM word_instances ${LONGER}`, word, word), pace))
+  return isLongest ? terms.with(-1, { ...last, longest: word }) : terms
+}
+
+/**
+ * Queries the places of words. Their table is made on first use: to ask for it each time would count as a write. It shows the index
+ * in another form, so replies that were kept stay valid.
+ */
+function readPlaces<Row extends object>(sql: SqlStorage, query: SqlFragment, pace: Pace): Row[] {
+  const read = () => pace.query<Row>(sql, query)
+  try {
+    return read()
+  } catch {
+    const table = `CREATE VIRTUAL TABLE IF NOT EXISTS word_instances USING fts5vocab('${WORDS.table}', 'instance')`
+    reform(sql, () => sql.exec(table))
+    return read()
+  }
 }

@@ -1,0 +1,155 @@
+/** What a hit shows: the values that it is sorted by, and its highlights. */
+import { timeOf } from '../../lib/dates'
+import { valuesAt } from '../../search/schema/values'
+import type { Document, Hit, SearchParameters } from '../../search/types'
+import { illegalArgument, noValues, parsingError, shardError, unsupported } from './errors'
+import type { Fields, Target } from './fields'
+import { isObject, type Json } from './route'
+import { shownName } from './source'
+
+// =============================================================================
+// `sort`: as `sort_by`, and as the values that each hit shows.
+
+export interface Sort {
+  /** the value for `sort_by` */
+  by: string
+  /** the values that a hit is sorted by; `score` if it is sorted by that */
+  values(document: Document, score: number): unknown[]
+}
+
+interface Key {
+  by: string
+  value(document: Document, score: number): unknown
+}
+
+/** @returns undefined if hits are sorted by score. @throws ApiError 400 */
+export function parseSort(given: unknown, fields: Fields): Sort | undefined {
+  if (given === undefined) return undefined
+  const keys = (Array.isArray(given) ? given : [given]).map((each) => keyOf(each, fields))
+  if (keys.length === 0) return undefined
+  if (keys.length > 3) throw unsupported('A [sort] by more than 3 keys')
+  const isByScore = keys.length === 1 && keys[0]!.by === SCORE
+  if (isByScore) return undefined
+  return {
+    by: keys.map(({ by }) => by).join(','),
+    values: (document, score) => keys.map(({ value }) => value(document, score)),
+  }
+}
+
+const SCORE = '_text_match:desc'
+
+function keyOf(given: unknown, fields: Fields): Key {
+  const [[name, body] = [], ...others] =
+    typeof given === 'string' ? [[given, {}]] : isObject(given) ? Object.entries(given) : []
+  if (typeof name !== 'string' || others.length > 0)
+    throw illegalArgument('A key of [sort] has to name one field')
+  const options = isObject(body) ? body : { order: body }
+  const unknown = Object.keys(options).find((key) => !['order', 'missing', 'unmapped_type'].includes(key))
+  if (unknown !== undefined) throw unsupported(`[${unknown}] of a [sort]`)
+  const order = String(options.order ?? (name === '_score' ? 'desc' : 'asc')).toLowerCase()
+  if (order !== 'asc' && order !== 'desc') throw illegalArgument(`Unknown SortOrder [${order}]`)
+  if (name === '_score') return { by: `_text_match:${order}`, value: (_, score) => score }
+  // Documents show no number of their own. They keep the order in which they came.
+  if (name === '_doc') return { by: `_seq_id:${order}`, value: () => null }
+  const target = fields.find(name)
+  if (target === undefined) {
+    if (options.unmapped_type !== undefined) return { by: `_seq_id:asc`, value: () => null }
+    throw shardError(`No mapping found for [${name}] in order to sort on`)
+  }
+  checkSortable(name, target)
+  const missing = options.missing ?? '_last'
+  if (missing !== '_last' && missing !== '_first')
+    throw unsupported(`[missing: ${String(missing)}] of a [sort]`)
+  return {
+    // Of strings, a missing one would be the highest value.
+    by: `${target.name}(missing_values: ${missing.slice(1)}):${order}`,
+    value: (document) => shown(target, valuesAt(document, target.name)[0]),
+  }
+}
+
+function checkSortable(name: string, target: Target): void {
+  if (target.kind === 'text') throw noValues(name)
+  if (target.isArray) throw unsupported(`[sort] by [${name}], of which documents have lists,`)
+  if (!target.hasValues || !target.field.sort) throw unsupported(`[sort] by [${name}]`)
+}
+
+function shown(target: Target, value: unknown): unknown {
+  if (value === undefined) return null
+  if (typeof value === 'boolean') return value ? 1 : 0
+  const time = target.isDate ? timeOf(String(value)) : Number.NaN
+  return Number.isNaN(time) ? value : time
+}
+
+// =============================================================================
+// `highlight`: as parameters of the search, and as hits show it.
+
+/** Characters of a word and the blank behind it, more or less. */
+const LETTERS = 6
+
+/** @throws ApiError 400 that names what is unknown */
+export function highlightParameters(given: unknown, fields: Fields): SearchParameters {
+  if (given === undefined) return { highlight_fields: 'none' }
+  if (!isObject(given)) throw parsingError('[highlight] has to be an object')
+  // How fragments are found, which is one way here.
+  const {
+    fields: named,
+    pre_tags,
+    post_tags,
+    type: _,
+    encoder: __,
+    number_of_fragments,
+    fragment_size,
+    ...others
+  } = given
+  const unknown = Object.keys(others)[0]
+  if (unknown !== undefined) throw unsupported(`[${unknown}] of [highlight]`)
+  const entries = (Array.isArray(named) ? named : [named]).flatMap((each) =>
+    isObject(each) ? Object.entries(each) : [],
+  )
+  if (entries.length === 0) throw parsingError('[highlight] takes an object of [fields]')
+  const names: string[] = []
+  const whole: string[] = []
+  const sizes = new Set<unknown>()
+  for (const [name, options] of entries) {
+    const own = isObject(options) ? options : {}
+    const strange = Object.keys(own).find(
+      (key) => !['number_of_fragments', 'fragment_size', 'type'].includes(key),
+    )
+    if (strange !== undefined) throw unsupported(`[${strange}] of a field of [highlight]`)
+    const fragments = own.number_of_fragments ?? number_of_fragments
+    const targets = fields.matching(name).filter(({ kind }) => kind === 'text')
+    names.push(...targets.map((target) => target.name))
+    // 0 means the whole value. Otherwise it is the most fragments, and there is one of each value.
+    if (fragments === 0) whole.push(...targets.map((target) => target.name))
+    sizes.add(own.fragment_size ?? fragment_size)
+  }
+  if (sizes.size > 1) throw unsupported('A [fragment_size] of [highlight] for each field')
+  const [size = 100] = sizes
+  if (!Number.isInteger(size) || (size as number) < 1)
+    throw illegalArgument('[fragment_size] takes a number of characters')
+  return {
+    highlight_fields: names.join(',') || 'none',
+    highlight_full_fields: whole.join(',') || 'none',
+    // Half of the words before the match, and half behind it.
+    highlight_affix_num_tokens: String(Math.max(1, Math.round((size as number) / (2 * LETTERS)))),
+    highlight_start_tag: tag('pre_tags', pre_tags, '<em>'),
+    highlight_end_tag: tag('post_tags', post_tags, '</em>'),
+  }
+}
+
+function tag(name: string, given: unknown, otherwise: string): string {
+  const [first = otherwise, ...others] = Array.isArray(given) ? given : given === undefined ? [] : [given]
+  if (typeof first !== 'string' || others.length > 0) throw unsupported(`[${name}] of more than one text`)
+  return first
+}
+
+/** A hit's highlights: a list of texts for each field. */
+export function highlightOf({ highlights }: Hit): Json | undefined {
+  if (highlights.length === 0) return undefined
+  return Object.fromEntries(
+    highlights.map(({ field, value, values, snippet, snippets }) => [
+      shownName(field),
+      values ?? (value === undefined ? (snippets ?? [snippet]) : [value]),
+    ]),
+  )
+}

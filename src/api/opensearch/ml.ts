@@ -1,0 +1,618 @@
+/** OpenSearch's ML plugin as far as conversations need it: connectors, models and predictions. */
+import { ApiError } from '../../errors'
+import { readStoredObject } from '../../lib/stored-json'
+import { isSensitiveHeader, namesIn } from '../../models/connector'
+import { createEmbeddingModel } from '../../models/embedders'
+import { ProviderError } from '../../models/provider-error'
+import { STATIC_EMBEDDER } from '../../models/static-embedder'
+import {
+  connectorIn,
+  deleteOne,
+  findAll,
+  findOne,
+  modelIn,
+  predictPiecesWith,
+  predictWith,
+  type ResourceRow,
+  requireCallable,
+  type StoredConnector,
+  type StoredModel,
+  storeConnector,
+  storeNew,
+  storeOne,
+} from '../../registry/resources'
+import type { Call } from '../http/router'
+import { errorEnvelope, OpenSearchError } from './errors'
+import { type Entry, searchEntries } from './json-query'
+import { isObject, isOn, type Json, readObject, routesOf } from './route'
+import { newId } from './source'
+
+// =============================================================================
+// Shapes that the ML plugin's routes share.
+
+/** The reply to a change or deletion of a document in a system index. */
+export const written = (index: string, id: string, result: string, version = 1): Json => ({
+  _index: index,
+  _id: id,
+  _version: version,
+  result,
+  forced_refresh: true,
+  _shards: { total: 1, successful: 1, failed: 0 },
+  _seq_no: version - 1,
+  _primary_term: 1,
+})
+
+const notFound = (message: string): OpenSearchError => new OpenSearchError(404, 'status_exception', message)
+
+const badRequest = (message: string): OpenSearchError =>
+  new OpenSearchError(400, 'illegal_argument_exception', message)
+
+/** Requires a text. @throws ApiError 400 `missing` */
+function requireText(value: unknown, missing: string): string {
+  if (typeof value !== 'string' || value.trim() === '') throw badRequest(missing)
+  return value
+}
+
+function allowText(body: Json, name: string): string | undefined {
+  const value = body[name]
+  if (value === undefined || value === null) return undefined
+  if (typeof value !== 'string') throw badRequest(`[${name}] has to be a text`)
+  return value
+}
+
+/** An object with all values as texts: a number becomes its digits. */
+function textsOf(value: unknown, name: string): Record<string, string> {
+  if (value === undefined || value === null) return {}
+  if (!isObject(value)) throw badRequest(`[${name}] has to be an object`)
+  return Object.fromEntries(
+    Object.entries(value).map(([key, each]) => [key, typeof each === 'string' ? each : JSON.stringify(each)]),
+  )
+}
+
+/** @throws ApiError 400 that names what is unknown */
+function requireKnown(body: Json, known: readonly string[], what: string): void {
+  const unknown = Object.keys(body).find((key) => !known.includes(key))
+  if (unknown !== undefined) throw badRequest(`[${unknown}] of ${what} is not supported here`)
+}
+
+// =============================================================================
+// Connectors: how a remote model is called. Secrets go in and never come out.
+
+const CONNECTORS = '.plugins-ml-connector'
+const KEYS = [
+  'name',
+  'description',
+  'version',
+  'protocol',
+  'parameters',
+  'credential',
+  'actions',
+  'backend_roles',
+  'access_mode',
+  // Its timeouts and numbers of connections are Parley's own here.
+  'client_config',
+]
+const ACTION_KEYS = [
+  'action_type',
+  'name',
+  'method',
+  'url',
+  'headers',
+  'request_body',
+  // How texts become vectors: predictions take and return the provider's own JSON here.
+  'pre_process_function',
+  'post_process_function',
+]
+
+async function createConnector(call: Call): Promise<Json> {
+  return { connector_id: await makeConnector(call.env, await readObject(call.request)) }
+}
+
+/** @returns its id @throws ApiError 400 */
+async function makeConnector(env: Cloudflare.Env, body: Json): Promise<string> {
+  const id = newId()
+  const { stored, credential } = parseConnector(body)
+  await requireCallable(env, stored)
+  await storeConnector(env, id, stored, credential)
+  return id
+}
+
+/**
+ * Parses a definition, with the plugin's checks in the plugin's order.
+ * @param keepsCredential whether a stored credential stays, and stands in the body under another name
+ * @throws ApiError 400
+ */
+function parseConnector(
+  body: Json,
+  keepsCredential = false,
+): { stored: StoredConnector; credential: Record<string, string> } {
+  requireKnown(body, KEYS, 'a connector')
+  const name = requireText(body.name, 'Connector name is null')
+  const version = body.version === undefined || body.version === null ? '' : String(body.version)
+  if (version === '') throw badRequest('Connector version is null')
+  const protocol = requireText(body.protocol, 'Connector protocol is null')
+  if (protocol !== 'http' && protocol !== 'aws_sigv4')
+    throw badRequest(`Unsupported connector protocol: ${protocol}`)
+  const credential = textsOf(body.credential, 'credential')
+  if (Object.keys(credential).length === 0) throw badRequest('Connector credential is null or empty list')
+  if (protocol === 'aws_sigv4' && !keepsCredential && !(credential.access_key && credential.secret_key)) {
+    throw badRequest('Missing credential: aws_sigv4 takes [access_key] and [secret_key]')
+  }
+  if (!Array.isArray(body.actions) || body.actions.length === 0) {
+    throw badRequest('No actions configured for this connector')
+  }
+  if (body.actions.length > 1) throw badRequest('A connector has one action here, [predict]')
+  const description = allowText(body, 'description')
+  const parameters = textsOf(body.parameters, 'parameters')
+  return {
+    stored: {
+      name,
+      ...(description !== undefined && { description }),
+      version,
+      protocol,
+      parameters,
+      actions: body.actions.map(parseAction),
+    },
+    credential,
+  }
+}
+
+function parseAction(given: unknown): StoredConnector['actions'][number] {
+  if (!isObject(given)) throw badRequest('No actions configured for this connector')
+  requireKnown(given, ACTION_KEYS, 'an action')
+  const type = requireText(given.action_type, "action type can't be null").toUpperCase()
+  if (type !== 'PREDICT') throw badRequest(`[action_type: ${type}] is not supported here`)
+  const url = requireText(given.url, "url can't be null")
+  const method = requireText(given.method, "method can't be null").toUpperCase()
+  if (method !== 'POST' && method !== 'GET') throw badRequest(`[method: ${method}] is not supported here`)
+  const headers = textsOf(given.headers, 'headers')
+  for (const [name, value] of Object.entries(headers)) {
+    if (isSensitiveHeader(name) && namesIn(value, 'parameters').length > 0) {
+      throw badRequest(
+        `Header '${name}' cannot use \${parameters.*} placeholders for security reasons. Use \${credential.*} instead.`,
+      )
+    }
+  }
+  const request_body = allowText(given, 'request_body')
+  for (const template of [url, request_body ?? '']) {
+    if (namesIn(template, 'credential').length > 0) {
+      throw badRequest('Credentials stand in headers alone: elsewhere they could be logged.')
+    }
+  }
+  return { action_type: type, method, url, headers, ...(request_body !== undefined && { request_body }) }
+}
+
+const shown = (row: ResourceRow): Json => ({
+  ...connectorIn(row),
+  created_time: row.createdAt,
+  last_updated_time: row.updatedAt,
+})
+
+const missing = (id: string) => notFound(`Failed to find connector with the provided connector id: ${id}`)
+
+async function getConnector({ env, path }: Call): Promise<Json> {
+  const row = await findOne(env, 'connector', path.id!)
+  if (row === undefined) throw missing(path.id!)
+  return shown(row)
+}
+
+/** Given values replace stored ones. If the host changes, the credential must be sent too. */
+async function updateConnector({ env, path, request }: Call): Promise<Json> {
+  const id = path.id!
+  const body = await readObject(request)
+  const row = await findOne(env, 'connector', id)
+  if (row === undefined) throw missing(id)
+  await requireUnused(env, id)
+  const old = connectorIn(row)
+  const keeps = body.credential === undefined
+  const { stored, credential } = parseConnector({ credential: { kept: 'kept' }, ...old, ...body }, keeps)
+  await requireCallable(env, stored)
+  const moves =
+    JSON.stringify([old.protocol, old.parameters, old.actions.map(({ url }) => url)]) !==
+    JSON.stringify([stored.protocol, stored.parameters, stored.actions.map(({ url }) => url)])
+  if (keeps && moves) {
+    throw badRequest(
+      'The change may have the connector call elsewhere, where its stored credential does not go. Send [credential] again.',
+    )
+  }
+  const given = keeps ? undefined : credential
+  return written(CONNECTORS, id, 'updated', await storeConnector(env, id, stored, given, row.sealed))
+}
+
+async function deleteConnector({ env, path }: Call): Promise<Json> {
+  const id = path.id!
+  await requireUnused(env, id)
+  const deleted = await deleteOne(env, 'connector', id)
+  return written(CONNECTORS, id, deleted ? 'deleted' : 'not_found', 2)
+}
+
+/** @throws ApiError 409 while a model uses it */
+async function requireUnused(env: Cloudflare.Env, id: string): Promise<void> {
+  const users = (await findAll(env, 'model')).filter((row) => modelIn(row).connector === id)
+  if (users.length === 0) return
+  const ids = users.map((row) => row.id).join(', ')
+  throw new OpenSearchError(
+    409,
+    'status_exception',
+    `${users.length} models are still using this connector, please delete or update the models first: [${ids}]`,
+  )
+}
+
+const connectorEntries = async (env: Cloudflare.Env) =>
+  (await findAll(env, 'connector')).map((row) => ({
+    _index: CONNECTORS,
+    _id: row.id,
+    _version: row.version,
+    _source: shown(row),
+  }))
+
+// =============================================================================
+// Model groups, models and tasks. A remote model is called through its connector. A local embedding model stands for
+// the one that Parley embeds with. What OpenSearch does in a task is done at once here, and the task reports it as
+// done.
+
+const MODELS = '.plugins-ml-model'
+const GROUPS = '.plugins-ml-model-group'
+const TASKS = '.plugins-ml-task'
+const NODE = 'parley'
+
+async function registerGroup({ env, request }: Call): Promise<Json> {
+  const body = await readObject(request)
+  requireKnown(
+    body,
+    ['name', 'description', 'access_mode', 'backend_roles', 'add_all_backend_roles'],
+    'a model group',
+  )
+  const name = requireText(body.name, 'Model group name is null')
+  const id = newId()
+  const group = {
+    name,
+    latest_version: 0,
+    description: allowText(body, 'description') ?? '',
+    access: 'public',
+  }
+  if (!(await storeNew(env, 'model_group', id, group, name))) {
+    const taken = (await findAll(env, 'model_group')).find((row) => row.uniqueName === name)
+    throw badRequest(
+      `The name you provided is already being used by a model group with ID: ${taken?.id ?? 'unknown'}.`,
+    )
+  }
+  return { model_group_id: id, status: 'CREATED' }
+}
+
+const groupShown = ({ body, createdAt, updatedAt }: ResourceRow): Json => ({
+  ...readStoredObject(body),
+  created_time: createdAt,
+  last_updated_time: updatedAt,
+})
+
+async function groupOf(env: Cloudflare.Env, id: string): Promise<ResourceRow> {
+  const row = await findOne(env, 'model_group', id)
+  if (row === undefined) throw notFound(`Failed to find model group with ID: ${id}`)
+  return row
+}
+
+const getGroup = async ({ env, path }: Call): Promise<Json> => groupShown(await groupOf(env, path.id!))
+
+async function updateGroup({ env, path, request }: Call): Promise<Json> {
+  const row = await groupOf(env, path.id!)
+  const body = await readObject(request)
+  requireKnown(body, ['name', 'description'], 'a change of a model group')
+  const name = allowText(body, 'name') ?? row.uniqueName
+  const group = { ...readStoredObject(row.body), ...body }
+  await storeOne(env, {
+    ...row,
+    uniqueName: name,
+    body: JSON.stringify(group),
+    updatedAt: Date.now(),
+  })
+  return { status: 'Updated' }
+}
+
+async function deleteGroup({ env, path }: Call): Promise<Json> {
+  const users = (await findAll(env, 'model')).filter((row) => modelIn(row).group === path.id)
+  if (users.length > 0)
+    throw badRequest('Cannot delete the model group when it has associated model versions')
+  const deleted = await deleteOne(env, 'model_group', path.id!)
+  return written(GROUPS, path.id!, deleted ? 'deleted' : 'not_found')
+}
+
+const REGISTERED = [
+  'name',
+  'description',
+  'version',
+  'function_name',
+  'model_group_id',
+  'connector_id',
+  'connector',
+  'model_format',
+  'model_task_type',
+  'model_content_size_in_bytes',
+  'model_content_hash_value',
+  'model_config',
+  'url',
+  'is_enabled',
+]
+
+async function registerModel(call: Call): Promise<Json> {
+  const { env, request, query } = call
+  const body = await readObject(request)
+  requireKnown(body, REGISTERED, 'a model')
+  const name = requireText(body.name, 'Model name is null')
+  const group = allowText(body, 'model_group_id')
+  if (group !== undefined) await groupOf(env, group)
+  const remote = String(body.function_name ?? 'TEXT_EMBEDDING').toUpperCase() === 'REMOTE'
+  const algorithm = String(body.function_name ?? 'TEXT_EMBEDDING').toUpperCase()
+  if (!remote && algorithm !== 'TEXT_EMBEDDING')
+    throw badRequest(`[function_name: ${algorithm}] is not supported here`)
+  const connector = remote ? await connectorOf(call, body) : undefined
+  const description = allowText(body, 'description')
+  const id = newId()
+  const deploys = isOn(query.deploy)
+  const model: StoredModel = {
+    name,
+    ...(description !== undefined && { description }),
+    algorithm,
+    ...(group !== undefined && { group }),
+    version: String(body.version ?? '1'),
+    state: deploys ? 'DEPLOYED' : 'REGISTERED',
+    ...(connector !== undefined && { connector }),
+  }
+  await storeNew(env, 'model', id, model)
+  return { task_id: await done(env, 'REGISTER_MODEL', id, algorithm), status: 'CREATED', model_id: id }
+}
+
+async function connectorOf({ env }: Call, { connector_id: id, connector }: Json): Promise<string> {
+  if (typeof id === 'string' && id !== '') {
+    if ((await findOne(env, 'connector', id)) === undefined) {
+      throw notFound(`Failed to find connector with the provided connector id: ${id}`)
+    }
+    return id
+  }
+  if (!isObject(connector)) {
+    throw badRequest(
+      'You must provide connector content when creating a remote model without providing connector id!',
+    )
+  }
+  return makeConnector(env, connector)
+}
+
+/** Stores a finished task for what was done. @returns its id */
+async function done(env: Cloudflare.Env, type: string, model: string, algorithm: string): Promise<string> {
+  const id = newId()
+  await storeNew(env, 'task', id, {
+    model_id: model,
+    task_type: type,
+    function_name: algorithm,
+    state: 'COMPLETED',
+    worker_node: [NODE],
+    is_async: false,
+  })
+  return id
+}
+
+const taskShown = ({ body, createdAt, updatedAt }: ResourceRow): Json => ({
+  ...readStoredObject(body),
+  create_time: createdAt,
+  last_update_time: updatedAt,
+})
+
+async function getTask({ env, path }: Call): Promise<Json> {
+  const row = await findOne(env, 'task', path.id!)
+  if (row === undefined) throw notFound(`Failed to find task with the provided task id: ${path.id}`)
+  return taskShown(row)
+}
+
+async function deleteTask({ env, path }: Call): Promise<Json> {
+  const deleted = await deleteOne(env, 'task', path.id!)
+  return written(TASKS, path.id!, deleted ? 'deleted' : 'not_found')
+}
+
+async function modelOf(env: Cloudflare.Env, id: string): Promise<{ row: ResourceRow; model: StoredModel }> {
+  const row = await findOne(env, 'model', id)
+  if (row === undefined) throw notFound(`Failed to find model with the provided model id: ${id}`)
+  return { row, model: modelIn(row) }
+}
+
+const modelShown = (row: ResourceRow): Json => {
+  const { name, description, algorithm, group, version, state, connector } = modelIn(row)
+  return {
+    name,
+    ...(group !== undefined && { model_group_id: group }),
+    algorithm,
+    // Searches ask for it by either name.
+    function_name: algorithm,
+    model_version: version,
+    ...(description !== undefined && { description }),
+    model_state: state,
+    created_time: row.createdAt,
+    last_updated_time: row.updatedAt,
+    ...(connector !== undefined && { connector_id: connector }),
+  }
+}
+
+const getModel = async ({ env, path }: Call): Promise<Json> => modelShown((await modelOf(env, path.id!)).row)
+
+async function setState(env: Cloudflare.Env, id: string, state: StoredModel['state']): Promise<StoredModel> {
+  const { row, model } = await modelOf(env, id)
+  const changed = { ...model, state }
+  await storeOne(env, { ...row, body: JSON.stringify(changed), updatedAt: Date.now() })
+  return changed
+}
+
+async function deployModel({ env, path }: Call): Promise<Json> {
+  const { algorithm } = await setState(env, path.id!, 'DEPLOYED')
+  const task_id = await done(env, 'DEPLOY_MODEL', path.id!, algorithm)
+  return { task_id, task_type: 'DEPLOY_MODEL', status: 'COMPLETED' }
+}
+
+async function undeployModel({ env, path }: Call): Promise<Json> {
+  await setState(env, path.id!, 'REGISTERED')
+  return { [NODE]: { stats: { [path.id!]: 'undeployed' } } }
+}
+
+async function deleteModel({ env, path }: Call): Promise<Json> {
+  const row = await findOne(env, 'model', path.id!)
+  if (row === undefined) throw notFound('Failed to find model')
+  if (modelIn(row).state === 'DEPLOYED') {
+    throw new OpenSearchError(
+      400,
+      'status_exception',
+      'Model cannot be deleted in deploying or deployed state. Try undeploy model first then delete',
+    )
+  }
+  await deleteOne(env, 'model', path.id!)
+  return written(MODELS, path.id!, 'deleted', row.version + 1)
+}
+
+const entriesOf =
+  (kind: string, index: string, shown: (row: ResourceRow) => Json) => async (env: Cloudflare.Env) =>
+    (await findAll(env, kind)).map((row) => ({
+      _index: index,
+      _id: row.id,
+      _version: row.version,
+      _source: shown(row),
+    }))
+
+const modelEntries = entriesOf('model', MODELS, modelShown)
+const groupEntries = entriesOf('model_group', GROUPS, groupShown)
+const taskEntries = entriesOf('task', TASKS, taskShown)
+
+// =============================================================================
+// Predictions of remote models, whole and in pieces.
+
+async function readPrediction({
+  env,
+  path,
+  request,
+}: Call): Promise<{ connector: string; parameters: Json }> {
+  const { model } = await modelOf(env, path.id!)
+  const body = await readObject(request)
+  requireKnown(body, ['parameters'], 'a prediction')
+  if (model.connector === undefined) throw badRequest('Only remote models take predictions here')
+  return { connector: model.connector, parameters: isObject(body.parameters) ? body.parameters : {} }
+}
+
+const resultOf = (dataAsMap: unknown, more: Json = {}): Json => ({
+  inference_results: [{ output: [{ name: 'response', dataAsMap }], ...more }],
+})
+
+const MOST_TEXTS = 100
+
+/** Returns the provider's own reply to the request's parameters; the vectors of texts from a model that runs here. */
+async function predictModel(call: Call): Promise<Json> {
+  const { connector: remote } = (await modelOf(call.env, call.path.id!)).model
+  if (remote === undefined) return embedded(call)
+  const { connector, parameters } = await readPrediction(call)
+  try {
+    const predicted = await predictWith(call.env, connector, parameters, call.request.signal)
+    if (predicted === undefined) throw missing(connector)
+    return resultOf(predicted.reply, { status_code: 200 })
+  } catch (error) {
+    throw remoteError(error)
+  }
+}
+
+async function embedded({ env, request }: Call): Promise<Json> {
+  const { text_docs: texts, ...others } = await readObject(request)
+  // The format of the vectors, which is always the same.
+  requireKnown(others, ['return_number', 'target_response', 'parameters'], 'a prediction')
+  if (!Array.isArray(texts) || texts.length > MOST_TEXTS || !texts.every((text) => typeof text === 'string'))
+    throw badRequest(`A prediction of this model takes [text_docs], a list of at most ${MOST_TEXTS} texts`)
+  const model = createEmbeddingModel({ model_name: STATIC_EMBEDDER }, env)
+  const vectors = await model.embed(texts, 'document')
+  return {
+    inference_results: vectors.map((vector) => ({
+      output: [
+        { name: 'sentence_embedding', data_type: 'FLOAT32', shape: [vector.length], data: [...vector] },
+      ],
+    })),
+  }
+}
+
+/**
+ * Streams the text of a reply as server-sent events. The last one has `is_last`. A failure before the first piece is an
+ * ordinary error, and a later one is the last event.
+ */
+async function streamPrediction(call: Call): Promise<Response> {
+  const { connector, parameters } = await readPrediction(call)
+  const abort = new AbortController()
+  const signal = AbortSignal.any([abort.signal, call.request.signal])
+  const pieces = await predictPiecesWith(call.env, connector, parameters, signal)
+  if (pieces === undefined) throw missing(connector)
+  let next = await pieces.next().catch((error: unknown) => {
+    throw remoteError(error)
+  })
+  const encoder = new TextEncoder()
+  const event = (data: Json): Uint8Array => encoder.encode(`data: ${JSON.stringify(data)}\n\n`)
+  const body = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      if (next.done) {
+        controller.enqueue(event(resultOf({ content: '', is_last: true })))
+        controller.close()
+        return
+      }
+      controller.enqueue(event(resultOf({ content: next.value, is_last: false })))
+      try {
+        next = await pieces.next()
+      } catch (error) {
+        controller.enqueue(event(errorEnvelope(remoteError(error)).body))
+        controller.close()
+      }
+    },
+    cancel: () => abort.abort(),
+  })
+  const headers = { 'content-type': 'text/event-stream', 'cache-control': 'no-cache, no-transform' }
+  return new Response(body, { headers })
+}
+
+/** A provider's failure with its own status. The envelope replaces statuses that clients would retry. */
+function remoteError(error: unknown): unknown {
+  if (!(error instanceof ProviderError)) return error
+  const { upstream, message } = error
+  if (error.fault === 'silent') return new OpenSearchError(500, 'timeout_exception', message)
+  if (upstream === undefined || upstream === 200)
+    return new ApiError(500, `Error communicating with remote model: ${message}`)
+  return new OpenSearchError(
+    upstream,
+    'status_exception',
+    `Error from remote service: ${message.replace(/^Error from remote service: /, '')}`,
+  )
+}
+
+// =============================================================================
+const ML = '/_plugins/_ml'
+/** The same rights as for conversation models: whoever may write one can have calls made with its credentials. */
+const may = (verb: string): string[] => [`conversations/models:${verb}`]
+
+const searches =
+  (entries: (env: Cloudflare.Env) => Promise<Entry[]>) =>
+  async (call: Call): Promise<Json> =>
+    searchEntries(await entries(call.env), await readObject(call.request, {}), call.query)
+
+const SEARCH = ['from', 'size', 'sort', '_source', '_source_includes', '_source_excludes']
+
+export const mlRoutes = routesOf([
+  ['POST', `${ML}/connectors/_create`, may('create'), createConnector],
+  ['GET POST', `${ML}/connectors/_search`, may('list'), searches(connectorEntries), SEARCH],
+  ['GET', `${ML}/connectors/:id`, may('get'), getConnector],
+  ['PUT', `${ML}/connectors/:id`, may('upsert'), updateConnector],
+  ['DELETE', `${ML}/connectors/:id`, may('delete'), deleteConnector],
+  ['POST', `${ML}/model_groups/_register`, may('create'), registerGroup],
+  ['GET POST', `${ML}/model_groups/_search`, may('list'), searches(groupEntries), SEARCH],
+  ['GET', `${ML}/model_groups/:id`, may('get'), getGroup],
+  ['PUT', `${ML}/model_groups/:id`, may('upsert'), updateGroup],
+  ['DELETE', `${ML}/model_groups/:id`, may('delete'), deleteGroup],
+  ['POST', `${ML}/models/_register`, may('create'), registerModel, ['deploy']],
+  ['GET POST', `${ML}/models/_search`, may('list'), searches(modelEntries), SEARCH],
+  ['POST', `${ML}/models/:id/_deploy`, may('upsert'), deployModel],
+  ['POST', `${ML}/models/:id/_undeploy`, may('upsert'), undeployModel],
+  ['POST', `${ML}/models/:id/_predict`, may('create'), predictModel],
+  ['POST', `${ML}/models/:id/_predict/stream`, may('create'), streamPrediction],
+  ['POST', `${ML}/_predict/:algorithm/:id`, may('create'), predictModel],
+  ['GET', `${ML}/models/:id`, may('get'), getModel],
+  ['DELETE', `${ML}/models/:id`, may('delete'), deleteModel],
+  ['GET POST', `${ML}/tasks/_search`, may('list'), searches(taskEntries), SEARCH],
+  ['GET', `${ML}/tasks/:id`, may('get'), getTask],
+  ['DELETE', `${ML}/tasks/:id`, may('delete'), deleteTask],
+])

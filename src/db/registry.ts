@@ -1,0 +1,580 @@
+/**
+ * Rows of the registry: collections, aliases, assistants and conversation models, and the cache that turns read them through.
+ */
+import { waitUntil } from 'cloudflare:workers'
+import { and, asc, desc, eq, getTableColumns, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
+import { reasonOf } from '../errors'
+import { columnsOf, type Database, database, nearby, noteWrite, type Reads } from './client'
+import type { ResourceRow } from './resources'
+import { aliases, assistants, collections, conversationModels, resources } from './schema'
+
+// =============================================================================
+// Caches rows of D1 in the isolate's memory, so that a turn waits for no query. All caches share one policy.
+
+/** Entries of one cache. A full cache is emptied. */
+const MOST_CACHED = 1_000
+
+/** How long `held` uses an entry, in milliseconds. */
+export const HELD_MS = 60_000
+
+/** After this many milliseconds a renewal counts as lost: workerd cancels it if the request that began it ends. */
+const RENEWAL_MS = 5_000
+
+/** How often the log says that one entry cannot be read anew, in milliseconds: as often as a cluster at rest is asked again. */
+const TOLD_MS = 60_000
+
+interface Entry<Row> {
+  row: Row
+  /** when it was read, in unix milliseconds */
+  read: number
+  /** when its renewal began; 0: it has not */
+  renewed: number
+  /** when the log last said that a read of it failed, in unix milliseconds; 0: not since it was read */
+  told: number
+}
+
+/**
+ * A cache of D1's rows by key.
+ *
+ * - `find` uses an entry for `ms`. Another isolate sees a change that much later.
+ * - `held` uses it for a minute. From `ms` on it reads the row again, while the caller goes on with the old one.
+ * - An unknown key is never cached, so a new row is found at once.
+ * - While D1 does not answer, expired entries are still used: they are seldom wrong. Budgets turn this off.
+ * - Code that writes a row must forget its key after the write. If it did so before, a reader could cache the old row
+ *   again. A read that was under way then is not cached.
+ *
+ * Callers never share a read: if the request that began it ends, workerd never settles its promise.
+ */
+export class RowCache<Row> {
+  readonly #entries = new Map<string, Entry<Row>>()
+  readonly #what: string
+  readonly #ms: number
+  readonly #outlives: boolean
+  /** counts what was forgotten */
+  #changes = 0
+
+  /**
+   * @param what names a row in the log: `a conversation model`
+   * @param ms how long an entry is used
+   * @param options.outlives false: an entry is not used beyond its time
+   */
+  constructor(what: string, ms: number, { outlives = true } = {}) {
+    this.#what = what
+    this.#ms = ms
+    this.#outlives = outlives
+  }
+
+  /**
+   * @param read asks D1
+   * @throws what `read` throws, if the cache has no entry of the key
+   */
+  async find(key: string, read: () => Promise<Row | undefined>): Promise<Row | undefined> {
+    const known = this.#entries.get(key)
+    return known && this.isFresh(key) ? known.row : this.#read(key, read)
+  }
+
+  /**
+   * For questions, which wait for as little as possible.
+   * @param behind keeps a renewal alive beyond the request: `waitUntil`
+   * @throws what `read` throws where nothing is remembered of the key
+   */
+  async held(
+    key: string,
+    read: () => Promise<Row | undefined>,
+    behind: (renewal: Promise<unknown>) => void,
+  ): Promise<Row | undefined> {
+    const known = this.#entries.get(key)
+    if (!known || !this.isHeld(key)) return this.find(key, read)
+    const now = Date.now()
+    if (!this.isFresh(key) && now >= known.renewed + RENEWAL_MS) {
+      known.renewed = now
+      behind(this.#read(key, read).catch(() => {}))
+    }
+    return known.row
+  }
+
+  async #read(key: string, read: () => Promise<Row | undefined>): Promise<Row | undefined> {
+    const keep = this.reading()
+    try {
+      const row = await read()
+      keep(key, row)
+      return row
+    } catch (error) {
+      const known = this.#entries.get(key)
+      if (!known || !this.#outlives) throw error
+      // While the source is away, every caller comes here.
+      const now = Date.now()
+      if (now - known.told >= TOLD_MS) {
+        known.told = now
+        console.error(`${this.#what} could not be read anew`, reasonOf(error))
+      }
+      return known.row
+    }
+  }
+
+  /**
+   * Call this before rows are read, and the returned function with each row and its key. If any key was forgotten
+   * meanwhile, nothing is cached, because a row may be the old one.
+   */
+  reading(): (key: string, row: Row | undefined) => void {
+    const changes = this.#changes
+    return (key, row) => {
+      if (changes !== this.#changes) return
+      this.#entries.delete(key)
+      if (row === undefined) return
+      if (this.#entries.size >= MOST_CACHED) this.#entries.clear()
+      this.#entries.set(key, { row, read: Date.now(), renewed: 0, told: 0 })
+    }
+  }
+
+  /** Whether `find` answers without a read. */
+  isFresh(key: string): boolean {
+    return this.#isYounger(key, this.#ms)
+  }
+
+  /** Whether `held` answers without waiting for a read. */
+  isHeld(key: string): boolean {
+    return this.#isYounger(key, HELD_MS)
+  }
+
+  #isYounger(key: string, ms: number): boolean {
+    const known = this.#entries.get(key)
+    return known !== undefined && Date.now() - known.read < ms
+  }
+
+  forget(key: string): void {
+    this.#entries.delete(key)
+    this.#changes += 1
+  }
+
+  clear(): void {
+    this.#entries.clear()
+    this.#changes += 1
+  }
+}
+
+// =============================================================================
+// Rows of the aliases registry.
+
+type AliasRow = typeof aliases.$inferSelect
+
+export async function upsertAlias(db: Database, row: AliasRow): Promise<void> {
+  await db
+    .insert(aliases)
+    .values(row)
+    .onConflictDoUpdate({ target: aliases.name, set: { collectionName: row.collectionName } })
+}
+
+export async function findAlias(db: Database, name: string): Promise<AliasRow | undefined> {
+  const [row] = await db.select().from(aliases).where(eq(aliases.name, name))
+  return row
+}
+
+export function listAliasRows(db: Database): Promise<AliasRow[]> {
+  return db.select().from(aliases).orderBy(asc(aliases.name))
+}
+
+/** @returns the deleted row */
+export async function deleteAlias(db: Database, name: string): Promise<AliasRow | undefined> {
+  const [row] = await db.delete(aliases).where(eq(aliases.name, name)).returning()
+  return row
+}
+
+// =============================================================================
+// Rows of the collections registry: which object holds which collection.
+
+export type CollectionRow = typeof collections.$inferSelect
+
+/** @returns false when the name is taken */
+export async function insertCollection(db: Database, row: typeof collections.$inferInsert): Promise<boolean> {
+  const inserted = await db.insert(collections).values(row).onConflictDoNothing().returning()
+  return inserted.length === 1
+}
+
+/** The collection with this name or, if there is none, the one that an alias of this name points to. */
+export async function findCollectionRow(db: Database, name: string): Promise<CollectionRow | undefined> {
+  const own = db.select().from(collections).where(eq(collections.name, name))
+  const aliased = db
+    .select(getTableColumns(collections))
+    .from(aliases)
+    .innerJoin(collections, eq(collections.name, aliases.collectionName))
+    .where(eq(aliases.name, name))
+  const [[row], [target]] = await db.batch([own, aliased])
+  return row ?? target
+}
+
+/** Moves a collection to another engine, or changes its credentials. @returns false when it is gone */
+export async function changeEngine(
+  db: Database,
+  objectId: string,
+  change: Pick<CollectionRow, 'engine' | 'engineConfig' | 'sealedCredentials'>,
+): Promise<boolean> {
+  const changed = await db
+    .update(collections)
+    .set(change)
+    .where(eq(collections.objectId, objectId))
+    .returning({ name: collections.name })
+  return changed.length === 1
+}
+
+/**
+ * Swaps the collections that two names lead to, in one transaction. SQLite checks at each statement that names are
+ * unique, not at the commit, so one row is named after its object's id in between.
+ * @returns false if a name leads elsewhere by now; nothing is changed then
+ */
+export async function switchPlaces(
+  db: Database,
+  one: Pick<CollectionRow, 'name' | 'objectId'>,
+  other: Pick<CollectionRow, 'name' | 'objectId'>,
+): Promise<boolean> {
+  const between = `\u0000${one.objectId}`
+  const stands = (name: string, objectId: string) =>
+    sql`EXISTS (SELECT 1 FROM collections AS stands WHERE stands.name = ${name} AND stands.object_id = ${objectId})`
+  const call = (objectId: string, from: string, to: string, condition: SQL) =>
+    db
+      .update(collections)
+      .set({ name: to })
+      .where(and(eq(collections.objectId, objectId), eq(collections.name, from), condition))
+      .returning({ name: collections.name })
+  const [, , last] = await db.batch([
+    call(one.objectId, one.name, between, stands(other.name, other.objectId)),
+    call(other.objectId, other.name, one.name, stands(between, one.objectId)),
+    call(one.objectId, between, other.name, stands(one.name, other.objectId)),
+  ])
+  return last.length === 1
+}
+
+export async function findCollectionByObject(
+  db: Database,
+  objectId: string,
+): Promise<CollectionRow | undefined> {
+  const [row] = await db.select().from(collections).where(eq(collections.objectId, objectId))
+  return row
+}
+
+/** Stores the outline of an object's collection. @returns false when no name leads to the object */
+export async function saveOutline(db: Database, objectId: string, outline: string): Promise<boolean> {
+  const saved = await db.update(collections).set({ outline }).where(eq(collections.objectId, objectId))
+  return saved.meta.changes === 1
+}
+
+/** Deletes a name, unless it belongs to another object by now. */
+export async function deleteCollection(db: Database, name: string, objectId: string): Promise<void> {
+  await db.delete(collections).where(and(eq(collections.name, name), eq(collections.objectId, objectId)))
+}
+
+/** Whether a Collection object of Parley's own stores the collection. Clusters store the others. */
+export const isOwn = ({ engine }: Pick<CollectionRow, 'engine'>): boolean => engine === 'object'
+
+/** Newest first. @param limit 0: all of them */
+export function listCollectionRows(db: Database, limit: number, offset: number): Promise<CollectionRow[]> {
+  return db
+    .select()
+    .from(collections)
+    .orderBy(desc(collections.createdAt), asc(collections.name))
+    .limit(limit > 0 ? limit : -1)
+    .offset(offset)
+}
+
+/** Whether a collection (not an alias) has this name. */
+export async function isCollectionName(db: Database, name: string): Promise<boolean> {
+  const [row] = await db
+    .select({ name: collections.name })
+    .from(collections)
+    .where(eq(collections.name, name))
+  return row !== undefined
+}
+
+// =============================================================================
+// Rows of assistants. Turns read them through the isolate's cache.
+
+export type AssistantRow = typeof assistants.$inferSelect
+
+/**
+ * How long another isolate may use an assistant that was changed or deleted, in milliseconds. An assistant decides
+ * who may ask, so it is cached no longer than keys.
+ */
+const CACHE_MS = 5_000
+
+const heldAssistants = new RowCache<AssistantRow>('an assistant', CACHE_MS)
+
+export const findAssistantRow = (
+  env: Pick<Cloudflare.Env, 'DB'>,
+  name: string,
+): Promise<AssistantRow | undefined> => heldAssistants.find(name, () => readAssistantRow(database(env), name))
+
+/** Whether `findAssistantRow` answers without a read. */
+export const isAssistantFresh = (name: string): boolean => heldAssistants.isFresh(name)
+
+/** See `RowCache.reading`. */
+export const readingAssistants = () => heldAssistants.reading()
+
+/** Reads an assistant past the cache, for its administrator. */
+export const readAssistantRow = (db: Database, name: string): Promise<AssistantRow | undefined> =>
+  db.select().from(assistants).where(eq(assistants.name, name)).get()
+
+export const listAssistantRows = (db: Database): Promise<AssistantRow[]> =>
+  db.select().from(assistants).orderBy(asc(assistants.name))
+
+/** Stores an assistant, and replaces one of the same name. @param now unix milliseconds */
+export async function upsertAssistantRow(
+  db: Database,
+  { name, config }: Pick<AssistantRow, 'name' | 'config'>,
+  now: number,
+): Promise<AssistantRow> {
+  const row = await db
+    .insert(assistants)
+    .values({ name, config, createdAt: now, updatedAt: now })
+    .onConflictDoUpdate({ target: assistants.name, set: { config, updatedAt: now } })
+    .returning()
+    .get()
+  heldAssistants.forget(name)
+  return row
+}
+
+/** @returns the deleted row */
+export async function deleteAssistantRow(db: Database, name: string): Promise<AssistantRow | undefined> {
+  const row = await db.delete(assistants).where(eq(assistants.name, name)).returning().get()
+  heldAssistants.forget(name)
+  return row
+}
+
+// =============================================================================
+// Rows of conversation models. Turns read them through the isolate's cache.
+
+export type ConversationModelRow = typeof conversationModels.$inferSelect
+
+/** Once a row is this old, in milliseconds, it is read again in the background. Turns use the old row meanwhile. */
+const MODEL_CACHE_MS = 5_000
+
+const heldModels = new RowCache<ConversationModelRow>('a conversation model', MODEL_CACHE_MS)
+
+/** Finds a model that is not deleted. Another isolate may use one that was changed or deleted for a minute more. */
+export const findModel = (
+  env: Pick<Cloudflare.Env, 'DB'>,
+  id: string,
+): Promise<ConversationModelRow | undefined> =>
+  heldModels.held(id, () => readModel(nearby(env), id), waitUntil)
+
+/** Whether `findModel` answers without a read. */
+export const isModelHeld = (id: string): boolean => heldModels.isHeld(id)
+
+/** See `RowCache.reading`. */
+export const readingModels = () => heldModels.reading()
+
+/** Call this after a model was written. */
+function forgetModel(id: string): void {
+  noteWrite()
+  heldModels.forget(id)
+}
+
+/** Reads a model that is not deleted past the cache, before changing it. */
+export async function readModel(db: Database, id: string): Promise<ConversationModelRow | undefined> {
+  const [row] = await db
+    .select()
+    .from(conversationModels)
+    .where(and(eq(conversationModels.id, id), isNull(conversationModels.deletedAt)))
+  return row
+}
+
+export const listModelRows = (db: Database): Promise<ConversationModelRow[]> =>
+  db
+    .select()
+    .from(conversationModels)
+    .where(isNull(conversationModels.deletedAt))
+    .orderBy(conversationModels.id)
+
+/**
+ * Stores a new model. It replaces a deleted model of the same id, whose row was kept for its messages' ttl.
+ * @returns false when the id is taken
+ */
+export async function insertModel(db: Database, row: ConversationModelRow): Promise<boolean> {
+  const written = await db
+    .insert(conversationModels)
+    .values(row)
+    .onConflictDoUpdate({
+      target: conversationModels.id,
+      set: { ...row, id: sql`excluded.id` },
+      setWhere: isNotNull(conversationModels.deletedAt),
+    })
+    .returning({ id: conversationModels.id })
+  forgetModel(row.id)
+  return written.length === 1
+}
+
+/** 'taken': another model has the new id. 'missing': the old one is gone. 'changed': somebody else changed it. */
+type Replaced = 'done' | 'taken' | 'missing' | 'changed'
+
+/**
+ * Replaces a model if it is still as it was read. If `row.id` is another id, the old one remains as a deleted model,
+ * so that its messages still expire. One transaction.
+ * @param read the model that `row` was made from @param now unix seconds
+ */
+export async function replaceModel(
+  db: Database,
+  read: ConversationModelRow,
+  row: ConversationModelRow,
+  now: number,
+): Promise<Replaced> {
+  try {
+    return await writeReplacement(db, read, row, now)
+  } finally {
+    forgetModel(read.id)
+    forgetModel(row.id)
+  }
+}
+
+async function writeReplacement(
+  db: Database,
+  read: ConversationModelRow,
+  row: ConversationModelRow,
+  now: number,
+): Promise<Replaced> {
+  const { id, config, sealedSecrets } = read
+  const unchanged = and(
+    eq(conversationModels.id, id),
+    isNull(conversationModels.deletedAt),
+    eq(conversationModels.config, config),
+    sql`${conversationModels.sealedSecrets} IS ${sealedSecrets}`,
+  )
+  if (row.id === id) {
+    const updated = await db
+      .update(conversationModels)
+      .set(row)
+      .where(unchanged)
+      .returning({ id: conversationModels.id })
+    if (updated.length === 1) return 'done'
+    return (await readModel(db, id)) ? 'changed' : 'missing'
+  }
+  const asked = sql`SELECT ${row.id}, ${row.config}, ${row.sealedSecrets}, ${row.maskedSecrets}, ${row.ttl}, NULL
+    FROM ${conversationModels} WHERE ${unchanged}`
+  // The second statement depends on the first: either the model is moved, or nothing changes.
+  const [moved] = await db.batch([
+    db
+      .insert(conversationModels)
+      .select(asked)
+      .onConflictDoUpdate({
+        target: conversationModels.id,
+        set: { ...row, id: sql`excluded.id` },
+        setWhere: isNotNull(conversationModels.deletedAt),
+      }),
+    db
+      .update(conversationModels)
+      .set({ deletedAt: now, sealedSecrets: null })
+      .where(and(unchanged, sql`changes() = 1`)),
+  ])
+  if (moved.meta.changes === 1) return 'done'
+  const present = await readModel(db, id)
+  if (!present) return 'missing'
+  return present.config === config && present.sealedSecrets === sealedSecrets ? 'taken' : 'changed'
+}
+
+/** Marks a model as deleted. @returns false when there is none */
+export async function markDeleted(db: Database, id: string, now: number): Promise<boolean> {
+  const deleted = await db
+    .update(conversationModels)
+    .set({ deletedAt: now, sealedSecrets: null })
+    .where(and(eq(conversationModels.id, id), isNull(conversationModels.deletedAt)))
+    .returning({ id: conversationModels.id })
+  forgetModel(id)
+  return deleted.length === 1
+}
+
+/** The ttl of each known model, in seconds. Deleted models are included. */
+export async function ttlsOf(db: Database, ids: string[]): Promise<Map<string, number>> {
+  const rows = await db
+    .select({ id: conversationModels.id, ttl: conversationModels.ttl })
+    .from(conversationModels)
+    .where(sql`${conversationModels.id} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`)
+  return new Map(rows.map((row) => [row.id, row.ttl]))
+}
+
+// =============================================================================
+// Reads everything that a question needs of the registry in one batch: an assistant, its model, their collections.
+
+/** What a request names. */
+export interface Named {
+  assistant?: string | undefined
+  /** a conversation model's id */
+  model?: string | undefined
+  /** names or aliases of collections */
+  collections?: readonly string[] | undefined
+  /** OpenSearch's search pipeline. The request then names neither an assistant nor a model */
+  pipeline?: NamedPipeline
+}
+
+interface NamedPipeline {
+  /** absent: the collection's schema names it, or none does */
+  id?: string | undefined
+  /** one that the request brought itself, as JSON */
+  inline?: string | undefined
+}
+
+/** Where a request names no pipeline, as many are read ahead, whichever they are. */
+const MOST_PIPELINES = 10
+
+interface RegistryRows {
+  assistant: AssistantRow | undefined
+  /** the named model and the assistant's */
+  models: ConversationModelRow[]
+  /** the named collections, the assistant's, and those of the models' history, each with the name that led to it */
+  collections: (CollectionRow & { asked: string })[]
+}
+
+/**
+ * SQL of a list: the ids of the named model and of the assistant's, or those that the pipeline names. Like all statements here, it
+ * takes one value: `Named` as JSON.
+ */
+export const modelIds = ({ pipeline }: Named): string =>
+  pipeline
+    ? `SELECT json_extract(listed.value, '$.retrieval_augmented_generation.model_id')
+    FROM (SELECT ?1 ->> '$.pipeline.inline' AS body UNION ALL SELECT body FROM resources
+      WHERE ${isPipeline(pipeline)}) AS given, json_each(given.body, '$.response_processors') AS listed
+    WHERE listed.type = 'object'`
+    : `?1 ->> '$.model', (SELECT json_extract(config, '$.model') FROM assistants WHERE name = ?1 ->> '$.assistant')`
+
+const isPipeline = ({ id, inline }: NamedPipeline): string =>
+  `kind = 'pipeline' AND id ${
+    id === undefined && inline === undefined
+      ? `IN (SELECT id FROM resources WHERE kind = 'pipeline' LIMIT ${MOST_PIPELINES})`
+      : `= coalesce(?1 ->> '$.pipeline.id', '')`
+  }`
+
+/** The rows of the cluster's settings, of a pipeline, of the remote models that it names, and of their connectors. */
+export async function readPipelineRows(db: Reads, pipeline: NamedPipeline): Promise<ResourceRow[]> {
+  const named = { pipeline }
+  const ids = modelIds(named)
+  const query = `SELECT ${columnsOf(resources)} FROM resources WHERE (kind = 'settings' AND id = 'cluster')
+    OR (${isPipeline(pipeline)}) OR (kind = 'model' AND id IN (${ids}))
+    OR (kind = 'connector' AND id IN (SELECT json_extract(body, '$.connector') FROM resources
+      WHERE kind = 'model' AND id IN (${ids})))`
+  return (await db.prepare(query).bind(JSON.stringify(named)).all<ResourceRow>()).results
+}
+
+/** Reads the rows of what a request names. Unknown names are left out. */
+export async function readRegistry(db: Reads, named: Named): Promise<RegistryRows> {
+  const listed = (path: string) =>
+    `assistants, json_each(assistants.config, '${path}') AS listed WHERE assistants.name = ?1 ->> '$.assistant'`
+  const isNamed = `conversation_models.id IN (${modelIds(named)}) AND conversation_models.deleted_at IS NULL`
+  // A collection wins over an alias of its name. Such an alias can exist only if it was made before the collection.
+  const statements = [
+    `SELECT ${columnsOf(assistants)} FROM assistants WHERE name = ?1 ->> '$.assistant'`,
+    `SELECT ${columnsOf(conversationModels)} FROM conversation_models WHERE ${isNamed}`,
+    `SELECT ${columnsOf(collections)}, asked.name AS asked FROM (
+      SELECT value AS name FROM json_each(?1, '$.collections')
+      UNION SELECT listed.value FROM ${listed('$.collections')}
+      UNION SELECT json_extract(listed.value, '$.collection') FROM ${listed('$.searches')}
+      UNION SELECT json_extract(conversation_models.config, '$.history_collection') FROM conversation_models WHERE ${isNamed}
+    ) AS asked JOIN collections ON collections.name = CASE
+      WHEN EXISTS (SELECT 1 FROM collections AS own WHERE own.name = asked.name) THEN asked.name
+      ELSE (SELECT collection_name FROM aliases WHERE aliases.name = asked.name) END`,
+  ]
+  const value = JSON.stringify(named)
+  const read = await db.batch(statements.map((query) => db.prepare(query).bind(value)))
+  const [found, models, places] = read.map(({ results }) => results)
+  return {
+    assistant: found?.[0] as AssistantRow | undefined,
+    models: models as ConversationModelRow[],
+    collections: places as RegistryRows['collections'],
+  }
+}
