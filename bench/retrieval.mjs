@@ -10,7 +10,7 @@ import { mean, ndcgAt } from '../scripts/parley/eval/metrics.mjs'
 import { call } from './server.mjs'
 
 const { DatabaseSync } = await import('node:sqlite')
-const { forQuestion, weightsOf } = await import('../src/search/request/request.ts')
+const { forQuestion, weightsOf } = await import('../src/search/request/question.ts')
 const { isEnglishGrammar } = await import('../src/lib/grammar.ts')
 const { standalone } = await import('../src/models/extractive/followup.ts')
 

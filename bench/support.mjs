@@ -25,7 +25,7 @@ const readLines = (name) =>
 
 async function program() {
   const outfile = join(root, 'node_modules/.cache/parley-support.mjs')
-  const contents = `export * from './src/turn/support'; export * from './src/turn/citations'`
+  const contents = `export * from './src/turn/citations'`
   await build({
     stdin: { contents, resolveDir: root, loader: 'ts' },
     bundle: true,

@@ -2,7 +2,8 @@
 import { and, asc, between, desc, eq } from 'drizzle-orm'
 import { type ApiError, coded } from '../errors'
 import type { Database, Reads } from './client'
-import { modelIds, type Named, RowCache } from './registry'
+import { modelIds, type Named } from './registry'
+import { RowCache } from './row-cache'
 import { usage } from './schema'
 
 export interface UsageRow {

@@ -13,10 +13,10 @@ import {
   isOwn,
   listAliasRows,
   listCollectionRows,
-  RowCache,
   switchPlaces,
   upsertAlias,
 } from '../db/registry'
+import { RowCache } from '../db/row-cache'
 import { ApiError, asError, coded, collectionMissing, type Outcome, unwrap } from '../errors'
 import { mapFew } from '../lib/few'
 import { once } from '../lib/once'

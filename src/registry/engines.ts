@@ -5,7 +5,8 @@
  */
 
 import { database } from '../db/client'
-import { type CollectionRow, changeEngine, findCollectionByObject, RowCache } from '../db/registry'
+import { type CollectionRow, changeEngine, findCollectionByObject } from '../db/registry'
+import { RowCache } from '../db/row-cache'
 import { open, seal } from '../db/sealing'
 import { AiSearchStore } from '../engines/ai-search/store'
 import type { NodeHealth } from '../engines/cluster'

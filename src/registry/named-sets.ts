@@ -5,7 +5,6 @@
 
 import * as v from 'valibot'
 import { database } from '../db/client'
-import { RowCache } from '../db/registry'
 import {
   beginEntries,
   bytesOfKind,
@@ -21,6 +20,7 @@ import {
   type Sizes,
   sizesOf,
 } from '../db/resources'
+import { RowCache } from '../db/row-cache'
 import { ApiError } from '../errors'
 import { once } from '../lib/once'
 import { readStoredObject } from '../lib/stored-json'

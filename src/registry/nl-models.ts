@@ -4,7 +4,6 @@
  */
 import * as v from 'valibot'
 import { database } from '../db/client'
-import { RowCache } from '../db/registry'
 import {
   deleteResource,
   findResource,
@@ -13,6 +12,7 @@ import {
   type ResourceRow,
   replaceResource,
 } from '../db/resources'
+import { RowCache } from '../db/row-cache'
 import { ApiError, modelMissing } from '../errors'
 import { once } from '../lib/once'
 import type { ConversationModelConfig } from '../models/language-model'

@@ -5,7 +5,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { misspell } from '../../bench/misspell.mjs'
 import { ndcgAt } from '../../scripts/parley/eval/metrics.mjs'
 import { passages } from '../../scripts/sample.mjs'
-import { forQuestion, weightsOf } from '../../src/search/request/request'
+import { forQuestion, weightsOf } from '../../src/search/request/question'
 import { ask, client, createHistory, createModel, query, request, unique } from './harness'
 
 const TEXTS = ['title', 'heading', 'text']

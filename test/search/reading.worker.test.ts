@@ -2,7 +2,7 @@
 import { describe, expect, it } from 'vitest'
 import { unwrap } from '../../src/errors'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
-import { forQuestion } from '../../src/search/request/request'
+import { forQuestion } from '../../src/search/request/question'
 import type { SearchParameters } from '../../src/search/types'
 import { importAll, newCollection } from './object'
 

@@ -3,7 +3,7 @@ import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { unwrap } from '../../src/errors'
 import { putSet, SYNONYMS } from '../../src/registry/named-sets'
-import { forQuestion } from '../../src/search/request/request'
+import { forQuestion } from '../../src/search/request/question'
 import type { SearchParameters } from '../../src/search/types'
 import { idsOf, makeCollection, refusal, type TestCollection } from './make-collection'
 

@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from 'vitest'
-import { forQuestion } from '../../src/search/request/request'
+import { forQuestion } from '../../src/search/request/question'
 import { idsOf, makeCollection, type TestCollection } from './make-collection'
 import { importAll } from './object'
 
