@@ -6,7 +6,7 @@ import { DurableObject } from 'cloudflare:workers'
 import parley from '../src/index'
 import { Collection as ParleyCollection } from '../src/search/collection/object'
 import { scalarColumn } from '../src/search/schema/layout'
-import { readSchema } from '../src/search/schema/stored'
+import { readSchema } from '../src/search/schema/plan'
 import { TOKENIZER } from '../src/search/text/analyzer'
 import { makeDocument } from './documents.mjs'
 

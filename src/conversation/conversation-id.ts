@@ -4,7 +4,7 @@ import { database } from '../db/client'
 import { findConversationRow } from '../db/conversations'
 import { historyStore } from '../registry/engines'
 import type { Asker, AskRequest } from '../turn/request'
-import { isToldApart } from './ownership'
+import { isToldApart } from './stored'
 
 const DAY_MS = 86_400_000
 

@@ -4,8 +4,7 @@
 import { database } from '../db/client'
 import { deleteTurn } from '../db/turns'
 import { dayOf } from '../db/usage'
-import { objectCalls, type Repetitions } from '../durable/object-calls'
-import { objectStubs } from '../durable/object-stubs'
+import { objectCalls, objectStubs, type Repetitions } from '../durable/objects'
 import { ApiError, type Outcome, unwrap } from '../errors'
 import { contentOf } from '../lib/parts'
 import { settlesWithin } from '../lib/waiting'
@@ -17,9 +16,8 @@ import type { TranscriptMessage } from '../turn/look-back'
 import type { Asker, AskRequest, Begun, Single } from '../turn/request'
 import { sealedId } from './conversation-id'
 import type { ConversationState } from './conversation-state'
-import { ownerOf } from './ownership'
 import { identityOf, type RequestIdentity } from './repeated-requests'
-import { documentsOf, turnRow } from './stored'
+import { documentsOf, ownerOf, turnRow } from './stored'
 import type { Reads } from './turn-stream'
 
 // =============================================================================
@@ -284,7 +282,7 @@ export interface ConversationRpc {
 }
 
 /**
- * Which calls may be repeated if it is unknown whether they ran (object-calls.ts). A stream that has begun is
+ * Which calls may be repeated if it is unknown whether they ran (durable/objects.ts). A stream that has begun is
  * not repeated: its reader asks for the rest.
  */
 const CONVERSATION_CALLS: Repetitions<ConversationRpc> = {

@@ -4,12 +4,10 @@ import type { ConversationEntry } from '../db/conversations'
 import { readStored } from '../lib/stored-json'
 import type { Asker, AskRequest } from '../turn/request'
 import { logTurn } from '../turn/turn-line'
-import type { LeftTurn } from './kept-turn'
-import { isCreated, migrate, readMeta, writeMeta } from './migrations'
 import { clip, Outbox, Records } from './outbox'
-import { ADMIN, mayOpen, type Owner, ownerOf } from './ownership'
-import { costShape, keptShape, type Self } from './stored'
-import { TurnLog } from './turn-log'
+import type { LeftTurn } from './stored'
+import { ADMIN, costShape, keptShape, mayOpen, type Owner, ownerOf, type Self } from './stored'
+import { isCreated, migrate, readMeta, TurnLog, writeMeta } from './turn-log'
 
 const LONGEST_TITLE = 200
 

@@ -5,9 +5,9 @@
  * The object stores the log of recent turns and whatever the history has not taken yet. The history itself is in the
  * history collection and in D1. An object that was only queried stores nothing.
  */
-import { Alarm } from '../durable/alarm'
+
 import { CountingObject } from '../durable/counting-object'
-import { nameOf } from '../durable/object-stubs'
+import { Alarm, nameOf } from '../durable/objects'
 import { ApiError, attempt, type Outcome } from '../errors'
 import { settlesWithin } from '../lib/waiting'
 import type { Origin } from '../search/fault-log'
@@ -21,9 +21,7 @@ import type { AskReply, ConversationRpc, Seen } from './conversation-object'
 import { type Command, isChange, Succession, tell, UNDERWAY_MS } from './conversation-object'
 import { ConversationState } from './conversation-state'
 import { Erasure, UsedMark } from './expiry'
-import type { LeftTurn } from './kept-turn'
 import { askedOf, deletedTurns, dropDeletedRecords, isRemembered, transcriptTo } from './messages'
-import { requireAsker } from './ownership'
 import { PrefetchedHistory, seenBy } from './prefetch'
 import {
   COPIED,
@@ -36,6 +34,8 @@ import {
   replayInterrupted,
   requireSame,
 } from './repeated-requests'
+import type { LeftTurn } from './stored'
+import { requireAsker } from './stored'
 import type { RequestNames } from './turn-log'
 import { Attempts, QueuedTurn, type SearchPorts, searchAhead, TurnQueue } from './turn-queue'
 import { TurnRun } from './turn-run'
@@ -43,7 +43,7 @@ import { Reader, type Reads } from './turn-stream'
 
 /**
  * While a turn runs, an alarm is set this many milliseconds ahead. If the object is reset before the turn ends, the alarm
- * wakes it and the turn runs again (kept-turn.ts).
+ * wakes it and the turn runs again (stored.ts).
  */
 const HEARTBEAT_MS = 30_000
 

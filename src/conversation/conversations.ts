@@ -41,8 +41,7 @@ import {
   withdrawFeedback,
   withFeedback,
 } from './feedback'
-import { mayOpen, type Scope, scopeOf, unproven } from './ownership'
-import { restoreTurn, traceShape } from './stored'
+import { mayOpen, restoreTurn, type Scope, scopeOf, traceShape, unproven } from './stored'
 
 // =============================================================================
 // Opens conversations: a new one before anything is said in it, and the record of one for an asker.
@@ -239,7 +238,7 @@ function filterOf(
 }
 
 /**
- * Lists the conversations that an asker may list (ownership.ts), last used first.
+ * Lists the conversations that an asker may list (stored.ts), last used first.
  * @throws ApiError 400 for an invalid cursor or a search without words, 401 if there is no proof of who asks
  */
 export async function listConversations(

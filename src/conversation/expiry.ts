@@ -28,7 +28,7 @@ import {
   forgetDeletedModels,
 } from '../db/messages'
 import { deleteExpiredTurns, trimTraces } from '../db/turns'
-import type { Alarm } from '../durable/alarm'
+import type { Alarm } from '../durable/objects'
 import { logFailure, unwrap } from '../errors'
 import { settlesWithin } from '../lib/waiting'
 import { historyStore } from '../registry/engines'
@@ -39,7 +39,7 @@ import { conversationObject } from './conversation-object'
 import type { ConversationState } from './conversation-state'
 import { requireConversationId } from './conversations'
 import { removeMessages } from './messages'
-import { mayOpen, scopeOf, unproven } from './ownership'
+import { mayOpen, scopeOf, unproven } from './stored'
 
 interface SweepLimits {
   /** no batch begins after this many milliseconds */
@@ -375,7 +375,7 @@ const ERASE_BUDGET_MS = 20_000
 const MOST_ERASED = 500
 
 /**
- * Deletes a user's conversations, as far as the asker may list them (ownership.ts). One call is bounded.
+ * Deletes a user's conversations, as far as the asker may list them (stored.ts). One call is bounded.
  * Conversations that D1 does not know yet are not counted: they are deleted when D1 learns of them
  * (db/conversations.ts).
  * @returns how many were deleted, and whether none is left; if some are, call again

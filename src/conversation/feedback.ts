@@ -20,8 +20,7 @@ import { readStored } from '../lib/stored-json'
 import { unknownTurn } from '../turn/errors'
 import type { RecordedTurn } from '../turn/fold'
 import type { Asker } from '../turn/request'
-import { type Owner, seesAll } from './ownership'
-import { stringsShape } from './stored'
+import { type Owner, seesAll, stringsShape } from './stored'
 
 /** One person's feedback. Without a rating, a score of 4 or 5 counts as up, and 1 or 2 as down. */
 export interface Feedback {

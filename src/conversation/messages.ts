@@ -34,7 +34,7 @@ import { conversationObject, type SaidMessage } from './conversation-object'
 import type { ConversationState } from './conversation-state'
 import { openConversation, whose } from './conversations'
 import { storeFeedback } from './feedback'
-import { scopeOf } from './ownership'
+import { scopeOf } from './stored'
 import type { LogReading } from './turn-log'
 import { QUEUE_LIMIT } from './turn-queue'
 

@@ -5,7 +5,7 @@ import { ApiError, collectionMissing, unwrap } from '../errors'
 import { mapFew } from '../lib/few'
 import { historyStore } from '../registry/engines'
 import { conversationObject } from './conversation-object'
-import { ADMIN } from './ownership'
+import { ADMIN } from './stored'
 
 /** Objects called at the same time. */
 const AT_ONCE = 5

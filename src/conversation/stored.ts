@@ -1,19 +1,185 @@
 /**
- * Shapes of the JSON that conversations store: in their object's tables and in D1's rows of turns, and a turn made of its row.
- *
- * A shape accepts what any version has written, and keeps properties that it does not name.
+ * What conversations store as JSON, in their object's tables and in D1's rows of turns: its shapes, who owns it, and the turn that is made of a row.
  */
 import * as v from 'valibot'
 import type { ConversationEntry, FailedConversation } from '../db/conversations'
 import type { Cost, Spent, StoredTurn, TurnRecord } from '../db/turns'
+import type { Reserved } from '../db/usage'
+import { ApiError } from '../errors'
 import { once } from '../lib/once'
 import { contentOf, type StoredContent, toStored } from '../lib/parts'
 import { readStored } from '../lib/stored-json'
-import type { Verdict } from '../models/language-model'
+import type { ConversationModelConfig, Verdict } from '../models/language-model'
+import { destinationOf } from '../models/providers'
+import { partSecrets } from '../models/secrets'
+import { findModel } from '../registry/models'
 import type { Citation, HistoryMessage, Passage, Timings, Usage } from '../turn/events'
 import { emptyTurn, messagesOf, recordOf, type Turn, type TurnTrace } from '../turn/fold'
-import type { KeptTurn } from './kept-turn'
-import type { Owner } from './ownership'
+import type { Asker, AskRequest } from '../turn/request'
+
+// =============================================================================
+// What a turn needs to run again where its object is reset in the middle of it: its request. It is kept in the turn's own row while
+// the turn runs. A model's secrets are not kept: they are read anew.
+
+/** How often a turn runs at most: one that ends its object itself must not do so for ever. */
+export const MOST_RUNS = 3
+
+/** How long after its beginning a turn may be run again, in milliseconds. */
+export const RECOVERY_MS = 600_000
+
+/** Characters of a request that is kept. A row holds 2 MB of UTF-8, and a character of JSON takes at most three bytes. */
+const MOST_CHARACTERS = 500_000
+
+/** A turn that was running when its object was reset, and runs again. */
+export interface LeftTurn extends KeptTurn {
+  turn: number
+  /** 2 for its first repetition */
+  run: number
+  /** what it spent before */
+  spent: Spent[]
+}
+
+interface KeptTurn {
+  request: AskRequest
+  /** its place in the budgets of turns, taken already */
+  reserved?: Reserved
+}
+
+/**
+ * @returns JSON; null if the turn cannot run again: its request is too long, or its model has credentials of another kind than
+ *   registry/models.ts finds
+ */
+export function keptTurn({ request, reserved }: KeptTurn): string | null {
+  const { model, prefetched: _, again: __, ...rest } = request
+  if (model.connector !== undefined) return null
+  const kept: KeptTurn = {
+    request: { ...rest, model: partSecrets(model).rest },
+    ...(reserved && { reserved }),
+  }
+  const json = JSON.stringify(kept)
+  return json.length <= MOST_CHARACTERS ? json : null
+}
+
+/**
+ * A kept model with its secrets.
+ * @returns undefined if it is gone by now, or is called elsewhere: then its secrets are not for the place that was kept
+ */
+export async function withSecrets(
+  env: Cloudflare.Env,
+  model: ConversationModelConfig,
+): Promise<ConversationModelConfig | undefined> {
+  const stored = await findModel(env, model.id)
+  if (!stored || destinationOf(stored, env) !== destinationOf(model, env)) return undefined
+  return { ...model, ...partSecrets(stored).secrets }
+}
+
+// =============================================================================
+// Who owns a conversation, and who may open it: to continue, read, follow, stop, delete or trace it. For
+// anybody else the conversation does not exist, just like an id that was never given out.
+//
+// A conversation belongs to the key that began it and, if proven, to a person: a user fixed in the key, or a
+// visitor known by the browser's secret. A name that a caller only claims proves nothing. It is a label: it can
+// narrow what is opened, but never widen it.
+
+/** The owner of a conversation, as stored. */
+export interface Owner {
+  owner: string
+  userId: string
+  /** who provably began it. Absent, or '' in D1: nobody; whoever has its id and its key may open it */
+  proof?: string
+}
+
+/** The admin key, acting for nobody. */
+export const ADMIN: Asker = { owner: 'admin', userId: '' }
+
+export const userProof = (userId: string): string => `user:${userId}`
+/** @param digest of the visitor's secret */
+export const visitorProof = (digest: string): string => `visitor:${digest}`
+
+const reaches = ({ owner, reach }: Asker, other: string): boolean =>
+  owner === ADMIN.owner || reach === 'all' || (reach === 'key' && owner === other)
+
+/** Whether an asker sees what everybody said of a conversation's answers, or only what they said themselves. */
+export const seesAll = (asker: Asker, { owner }: Owner): boolean => reaches(asker, owner)
+
+/**
+ * Whether a conversation is open to an asker. It is open to a key that reaches it. The key that began it also
+ * opens it: for its proven owner, or for anybody if it has none, because its id cannot be guessed.
+ *
+ * An asker who acts for one user does not open another user's conversation.
+ */
+export function mayOpen(asker: Asker | undefined, { owner, userId, proof = '' }: Owner): boolean {
+  if (!asker) return false
+  const agree = asker.userId === '' || userId === '' || asker.userId === userId
+  if (reaches(asker, owner)) return agree
+  if (asker.owner !== owner) return false
+  return proof === '' ? asker.userId === userId : agree && (asker.proofs ?? []).includes(proof)
+}
+
+/** The owner of conversations that an asker begins. */
+export const ownerOf = ({ owner, userId, proofs = [] }: Asker): Owner => ({
+  owner,
+  userId,
+  ...(proofs[0] !== undefined && { proof: proofs[0] }),
+})
+
+/** Whether what two askers begin belongs to the same key and person. */
+export function isSameOwner(one: Asker, other: Asker): boolean {
+  const [a, b] = [ownerOf(one), ownerOf(other)]
+  return a.owner === b.owner && a.userId === b.userId && a.proof === b.proof
+}
+
+/**
+ * Whether nobody else can pass for this asker. Anybody with a page's key can, unless there is a proof of who
+ * asks. A key that opens all conversations begun with it is a server's, so all its requests come from one
+ * party.
+ */
+export const isToldApart = ({ owner, proofs = [], reach }: Asker): boolean =>
+  owner === ADMIN.owner || reach !== undefined || proofs.length > 0
+
+/** Whose conversations are listed and deleted together. Absent: anybody's. */
+export interface Scope {
+  owner?: string
+  userId?: string
+  proof?: string
+}
+
+/**
+ * What an asker may list.
+ * @param userId narrows it to one user
+ * @param mine narrows it to what the asker provably began
+ * @returns undefined if that is nothing; `unproven` if there is no proof of who asks
+ */
+export function scopeOf(
+  asker: Asker,
+  userId: string | undefined,
+  mine = false,
+): Scope | 'unproven' | undefined {
+  const named = asker.userId === '' ? userId : asker.userId
+  if (userId !== undefined && named !== userId) return undefined
+  const narrowed = named === undefined ? {} : { userId: named }
+  if (!mine && (asker.owner === ADMIN.owner || asker.reach === 'all')) return narrowed
+  if (!mine && asker.reach === 'key') return { owner: asker.owner, ...narrowed }
+  const [proof] = asker.proofs ?? []
+  return proof === undefined ? 'unproven' : { owner: asker.owner, proof, ...narrowed }
+}
+
+/** The refusal of a list or a deletion without a proof of who asks. */
+export const unproven = (does: string, action: string): ApiError =>
+  new ApiError(
+    401,
+    `Forbidden - this key ${does} the conversations of a visitor or user who is shown to ask: send the visitor's secret in \`X-Parley-Visitor\`, use a key that fixes the user, or one with the action \`conversations:${action}\`.`,
+  )
+
+/** @throws ApiError 503 for a call without an asker, which a Worker of another version can make */
+export function requireAsker(asker: Asker | undefined): asserts asker is Asker {
+  if (!asker) throw new ApiError(503, 'Parley is being updated. Try again.', 1)
+}
+
+// =============================================================================
+// Shapes of the JSON that conversations store: in their object's tables and in D1's rows of turns, and a turn made of its row.
+//
+// A shape accepts what any version has written, and keeps properties that it does not name.
 
 const ownerShape: () => v.GenericSchema<Owner> = once(() =>
   v.object({
@@ -191,7 +357,7 @@ const citationsShape: () => v.GenericSchema<Citation[]> = once(() =>
 )
 
 /** The documents of a turn's prompt, without their texts. */
-export type KeptPassage = Pick<Passage, 'collection' | 'id' | 'title' | 'url' | 'fields'>
+type KeptPassage = Pick<Passage, 'collection' | 'id' | 'title' | 'url' | 'fields'>
 
 const passagesShape: () => v.GenericSchema<KeptPassage[]> = once(() =>
   v.array(

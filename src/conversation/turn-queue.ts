@@ -18,7 +18,7 @@ import { retrieve } from '../turn/retrieve'
 import { searchAtOnce } from '../turn/run'
 import type { TurnPorts } from '../turn/trace'
 import type { ConversationState } from './conversation-state'
-import { isSameOwner } from './ownership'
+import { isSameOwner } from './stored'
 import type { RequestNames } from './turn-log'
 import { type Joining, Reader, type Reads, type TurnStream } from './turn-stream'
 

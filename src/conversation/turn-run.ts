@@ -18,9 +18,8 @@ import type { TurnPorts } from '../turn/trace'
 import { logTurn, TurnClock } from '../turn/turn-line'
 import { conversationObject } from './conversation-object'
 import { type ConversationState, expiryOf } from './conversation-state'
-import { keptTurn, type LeftTurn, withSecrets } from './kept-turn'
 import { copyTurn, identityOf, withoutRepeats } from './repeated-requests'
-import { documentsOf, turnRow } from './stored'
+import { documentsOf, keptTurn, type LeftTurn, turnRow, withSecrets } from './stored'
 import {
   type QueuedTurn,
   rewriterOf,

@@ -11,7 +11,7 @@
  * Its table is not in migrations/, because the mark is checked before those are applied.
  */
 
-import { objectId } from '../durable/object-stubs'
+import { objectId } from '../durable/objects'
 import { ApiError, reasonOf } from '../errors'
 
 /** scripts/deploy/owner.mjs has the same statement. */

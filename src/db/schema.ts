@@ -104,7 +104,7 @@ export const conversations = sqliteTable(
     owner: text('owner').notNull(),
     /** the user on whose behalf the key asked; '' if none was named */
     userId: text('user_id').notNull(),
-    /** who provably began it (conversation/ownership.ts); '': nobody, and the user is only a label */
+    /** who provably began it (conversation/stored.ts); '': nobody, and the user is only a label */
     proof: text('proof').notNull().default(''),
     protocol: text('protocol').notNull(),
     /** the beginning of its first question */
@@ -204,7 +204,7 @@ export const feedback = sqliteTable(
   {
     conversationId: text('conversation_id').notNull(),
     turn: integer('turn').notNull(),
-    /** who gave it: a proof of a user or visitor (conversation/ownership.ts), or the owner of the key if nobody is proven */
+    /** who gave it: a proof of a user or visitor (conversation/stored.ts), or the owner of the key if nobody is proven */
     giver: text('giver').notNull(),
     rating: text('rating', { enum: ['up', 'down'] }),
     /** 1 to 5 */

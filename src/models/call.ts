@@ -50,7 +50,7 @@ export interface CallOptions {
   secrets?: string[]
   /** the model's own headers, sent with every request; the provider's override them */
   headers?: Record<string, string> | undefined
-  /** whether its replies may begin inside the model's thoughts (thoughts.ts) */
+  /** whether its replies may begin inside the model's thoughts (reply.ts) */
   startsThinking?: boolean
   /** which hosts may be called, and through which gateway */
   env: Egress & Gateway

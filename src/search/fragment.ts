@@ -33,7 +33,7 @@ export const join = (fragments: SqlFragment[], separator: string): SqlFragment =
 })
 
 /** Joins operands pairwise. SQLite allows expressions 100 deep, and each operand of `a AND b AND c` adds a level. */
-export function balanced(operands: SqlFragment[], operator: 'AND' | 'OR'): SqlFragment {
+function balanced(operands: SqlFragment[], operator: 'AND' | 'OR'): SqlFragment {
   if (operands.length === 1) return operands[0]!
   const middle = operands.length >> 1
   const left = balanced(operands.slice(0, middle), operator)
@@ -136,3 +136,20 @@ export function splitOutside(text: string, separator: string): string[] {
   parts.push(part.trim())
   return parts
 }
+
+/** Sequence numbers of documents, both ends included. */
+export interface Range {
+  low: number
+  high: number
+}
+
+/** Every document. */
+export const EVERYWHERE: Range = { low: 0, high: Number.MAX_SAFE_INTEGER }
+
+/**
+ * Limits what FTS5 reads to a range; bind its ends.
+ *
+ * SqlStorage binds every number as a double, and FTS5 takes limits from whole numbers only. Given doubles it reads the
+ * whole index, and SQLite drops the rows that are not wanted: a range of 16,384 documents then costs as much as a million.
+ */
+export const ROWID_IN_RANGE = 'rowid BETWEEN CAST(? AS INTEGER) AND CAST(? AS INTEGER)'

@@ -1,4 +1,4 @@
-import type { Alarm } from '../durable/alarm'
+import type { Alarm } from '../durable/objects'
 
 /** What the object provides to the collection in it. */
 export interface Surroundings {

@@ -2,9 +2,9 @@
  * The object of a source: it reads its pages, one step at a time. Reading takes the CPU of an object, which is 30 s for a call on
  * every plan, and none of a collection's.
  */
+
 import { CountingObject } from '../durable/counting-object'
-import { objectCalls, type Repetitions } from '../durable/object-calls'
-import { nameOf, objectStubs } from '../durable/object-stubs'
+import { nameOf, objectCalls, objectStubs, type Repetitions } from '../durable/objects'
 import { readStep } from './step'
 
 interface SourceRpc {

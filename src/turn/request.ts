@@ -30,7 +30,7 @@ export interface PlannedSearch {
   error?: Pick<Failure, 'status' | 'message' | 'detail' | 'code'>
 }
 
-/** Who asks. ownership.ts decides which conversations are open to whom. */
+/** Who asks. conversation/stored.ts decides which conversations are open to whom. */
 export interface Asker {
   /** `admin`, or the id of an API key (for a scoped key, its parent's) */
   owner: string
@@ -140,7 +140,7 @@ export interface AskRequest extends TurnQuestion {
   prefetched?: string
   /** true: whether messages are left is not known yet; without any, the question is refused before its turn begins */
   seen?: boolean
-  /** random id of this one `ask` call; if the call is repeated (object-calls.ts) it finds its turn by it */
+  /** random id of this one `ask` call; if the call is repeated (durable/objects.ts) it finds its turn by it */
   attempt?: string
   /**
    * true: the stream of this question broke off before anything of it was read. Its turn is joined, or begins if its object was

@@ -6,7 +6,7 @@
  * the mutation are read back too: once they are there, the whole mutation is.
  */
 
-import type { Alarm } from '../durable/alarm'
+import type { Alarm } from '../durable/objects'
 import { logFailure } from '../errors'
 import { backoff } from '../lib/waiting'
 import type { Condition } from '../search/filter/filter'

@@ -7,7 +7,7 @@ import { Ledger, MOST_LOG_BYTES, MOST_TYPING_BYTES } from '../../src/analytics/l
 import { ApiError, unwrap } from '../../src/errors'
 import { Store } from '../../src/search/documents/store'
 import { Writer } from '../../src/search/documents/writer'
-import { readSchema } from '../../src/search/schema/stored'
+import { readSchema } from '../../src/search/schema/plan'
 import { Embedders } from '../../src/search/vectors/embedders'
 import { makeCollection, type TestCollection } from '../search/make-collection'
 import { exportAll } from '../search/object'

@@ -1,8 +1,7 @@
 /** The tables of a conversation: those of storage format 1 stay as they are, and what is older is refused with what to do. */
 import { runInDurableObject } from 'cloudflare:test'
 import { expect, it } from 'vitest'
-import { migrate } from '../../src/conversation/migrations'
-import { TurnLog } from '../../src/conversation/turn-log'
+import { migrate, TurnLog } from '../../src/conversation/turn-log'
 import { stub } from './stage'
 
 type Row = Record<string, SqlStorageValue>

@@ -4,7 +4,7 @@
 import { abortAllDurableObjects, runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
-import { MOST_RUNS } from '../../src/conversation/kept-turn'
+import { MOST_RUNS } from '../../src/conversation/stored'
 import { contentOf } from '../../src/lib/parts'
 import { findModel, updateModel } from '../../src/registry/models'
 import { interrupted } from '../../src/turn/errors'

@@ -6,7 +6,7 @@ import { expect, vi } from 'vitest'
 import { type Answering, ask as askConversation, type Question } from '../../src/conversation/ask'
 import { sealedId } from '../../src/conversation/conversation-id'
 import { conversationObject } from '../../src/conversation/conversation-object'
-import { ADMIN } from '../../src/conversation/ownership'
+import { ADMIN } from '../../src/conversation/stored'
 import { unwrap } from '../../src/errors'
 import { contentOf } from '../../src/lib/parts'
 import { createCollection, findCollection } from '../../src/registry/collections'
@@ -159,7 +159,7 @@ const whole = (content: string): Response =>
 /** Takes a turn and reads all of it. */
 export const take = async (request: AskRequest): Promise<TurnEvent[]> => read(await begin(request))
 
-export { ADMIN } from '../../src/conversation/ownership'
+export { ADMIN } from '../../src/conversation/stored'
 
 /** The events of a conversation after a position, to the end of the running turn. */
 export async function eventsOf(id: string, after?: Position): Promise<TurnEvent[]> {

@@ -1,5 +1,5 @@
 import { expect, test, vi } from 'vitest'
-import { objectCalls } from '../../src/durable/object-calls'
+import { objectCalls } from '../../src/durable/objects'
 import { ApiError } from '../../src/errors'
 
 interface Rpc {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { nameOf, objectId, objectStubs } from '../../src/durable/object-stubs'
+import { nameOf, objectId, objectStubs } from '../../src/durable/objects'
 
 /** A namespace that tells what it was asked for. */
 function namespaceOf(jurisdiction = '') {
@@ -53,7 +53,7 @@ test('nothing else asks a namespace for an object', () => {
   const files = readdirSync(source, { recursive: true, encoding: 'utf8' })
     .filter((name) => name.endsWith('.ts'))
     .filter((name) => asking.test(readFileSync(join(source, name), 'utf8')))
-  expect(files).toEqual(['durable/object-stubs.ts'])
+  expect(files).toEqual(['durable/objects.ts'])
 })
 
 test('an object without a name does not run under another', () => {

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { WIRES } from '../../bench/wires.mjs'
-import { ThoughtFilter } from '../../src/models/thoughts'
+import { ThoughtFilter } from '../../src/models/reply'
 import { ask, textOf } from './ask'
 import { rawServer, sendJson } from './raw-server'
 

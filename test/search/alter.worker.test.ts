@@ -2,11 +2,11 @@
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
-import { Alarm } from '../../src/durable/alarm'
+import { Alarm } from '../../src/durable/objects'
 import { attempt, unwrap } from '../../src/errors'
 import { Altering } from '../../src/search/collection/altering'
 import { openCollection } from '../../src/search/collection/open'
-import { readSchema } from '../../src/search/schema/stored'
+import { readSchema } from '../../src/search/schema/plan'
 import { HISTORY_FIELDS } from '../history-schema'
 import { exportAll, idsWhere, importAll, newCollection, newObject } from './object'
 

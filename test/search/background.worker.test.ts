@@ -2,7 +2,7 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it, vi } from 'vitest'
-import { Alarm } from '../../src/durable/alarm'
+import { Alarm } from '../../src/durable/objects'
 import { BackgroundWorks } from '../../src/search/collection/background'
 import type { Background } from '../../src/search/work'
 

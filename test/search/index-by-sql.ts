@@ -1,9 +1,9 @@
 /** Collections whose full-text index a test fills by SQL. */
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { Alarm } from '../../src/durable/alarm'
+import { Alarm } from '../../src/durable/objects'
 import { type Open, openCollection } from '../../src/search/collection/open'
-import { readSchema } from '../../src/search/schema/stored'
+import { readSchema } from '../../src/search/schema/plan'
 import { makeCollection } from './make-collection'
 
 const FIELDS = [

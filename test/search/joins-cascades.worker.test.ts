@@ -10,7 +10,7 @@ import type { CollectionRpc } from '../../src/search/collection/rpc'
 import { ensureKeyed } from '../../src/search/documents/keyed'
 import { Store } from '../../src/search/documents/store'
 import type { Referrer } from '../../src/search/schema/layout'
-import { readSchema } from '../../src/search/schema/stored'
+import { readSchema } from '../../src/search/schema/plan'
 import { exportAll, importAll } from './object'
 
 const unique = (stem: string) => `${stem}-${crypto.randomUUID()}`

@@ -2,7 +2,7 @@
 import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { describe, expect, it } from 'vitest'
-import { readSchema, writeSchema } from '../../src/search/schema/stored'
+import { readSchema, writeSchema } from '../../src/search/schema/plan'
 import type { SearchParameters } from '../../src/search/types'
 import { idsOf, makeCollection, type TestCollection } from './make-collection'
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { isExcluded, isProjected, project } from '../../src/search/documents/projection'
+import { isExcluded, isProjected, project } from '../../src/search/documents/store'
 
 const DOCUMENT = {
   id: '1',

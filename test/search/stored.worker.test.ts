@@ -4,7 +4,7 @@ import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { expect, it } from 'vitest'
 import { writeMeta } from '../../src/search/meta'
-import { readSchema } from '../../src/search/schema/stored'
+import { readSchema } from '../../src/search/schema/plan'
 import { CREATE, importAll, newObject } from './object'
 
 const FIELDS = [

@@ -8,8 +8,7 @@ import { DELTA_WORDING, ResponseEncoder } from '../../src/api/openai/responses'
 import { AnswerEncoder, answerWording } from '../../src/api/opensearch/rag'
 import { LOG_WORDING, LogEncoder } from '../../src/api/parley/encoder'
 import type { TurnEncoder } from '../../src/api/shared/stream'
-import { MessageEncoder } from '../../src/api/typesense/encoder'
-import { STREAM_WORDING } from '../../src/api/typesense/reply'
+import { MessageEncoder, STREAM_WORDING } from '../../src/api/typesense/encoder'
 import {
   PLAIN_WORDING,
   TEXT_DELTA_WORDING,

@@ -1,7 +1,7 @@
 /** A vector field in an object of its own, with a Vectorize double beside it. */
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
-import { Alarm } from '../../src/durable/alarm'
+import { Alarm } from '../../src/durable/objects'
 import { migrate } from '../../src/search/collection/open'
 import type { Store } from '../../src/search/documents/store'
 import { createVectorsTable } from '../../src/search/schema/tables'

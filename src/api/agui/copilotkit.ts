@@ -1,9 +1,8 @@
 /** Requests of CopilotKit's client to its runtime, other than runs. */
 import { listAssistants } from '../../registry/assistants'
 import { readJson } from '../http/body'
-import { openParties } from '../http/chat-names'
+import { admitAsker, openHere, openParties } from '../http/chat-names'
 import { json } from '../http/deliver'
-import { admitAsker, openHere } from '../http/open-assistant'
 import type { OpenCall } from '../http/router'
 import { runningTurn, stopChat, turnsOf } from '../shared/assistant'
 import { streamTurn } from '../shared/stream'

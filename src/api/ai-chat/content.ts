@@ -9,7 +9,7 @@ import { DEFAULT_ASSISTANT } from '../../registry/assistants'
 import { quoted } from '../../search/filter/parse'
 import type { Document } from '../../search/types'
 import { labelOf, meaningOf } from '../../turn/passage'
-import { admitAsker, openAssistant } from '../http/open-assistant'
+import { admitAsker, openAssistant } from '../http/chat-names'
 import { lookUp, wholeText } from '../shared/sources'
 import { type ChatCall, refuse } from './chat'
 

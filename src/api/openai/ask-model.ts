@@ -11,9 +11,15 @@ import type { TurnEvent, Wording } from '../../turn/events'
 import { byteLength } from '../../turn/prompt'
 import { admitTurn, enter, namedUser } from '../http/admit-turn'
 import { parseJson, readText } from '../http/body'
-import { type ChatParties, findChat, prefetchChat } from '../http/chat-names'
+import {
+  admitAsker,
+  type ChatParties,
+  findChat,
+  findOpenModel,
+  openAssistant,
+  prefetchChat,
+} from '../http/chat-names'
 import { deliver } from '../http/deliver'
-import { admitAsker, findOpenModel, openAssistant } from '../http/open-assistant'
 import type { OpenCall } from '../http/router'
 import { type AssistantAnswering, askAssistant, askedAgain, type Changes, inChat } from '../shared/assistant'
 import { chatReader, streamTurn, type TurnEncoder, wholeTurn } from '../shared/stream'

@@ -20,8 +20,8 @@ import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import type { GivenPassage } from '../../turn/look-back'
 import type { Asker } from '../../turn/request'
 import { type Admission, admitTurn } from '../http/admit-turn'
+import { findHistory, findOpenModel } from '../http/chat-names'
 import { slowly } from '../http/deliver'
-import { findHistory, findOpenModel } from '../http/open-assistant'
 import type { Call } from '../http/router'
 import {
   type EventReader,

@@ -1,8 +1,11 @@
 /** Lists, reads, follows, stops, traces and deletes conversations, whatever protocol began them. */
 
+import { FEEDBACK_ACTION } from '../../auth/access'
 import { conversationObject } from '../../conversation/conversation-object'
 import {
+  deleteFeedback,
   getConversation,
+  giveFeedback,
   listConversations,
   renameConversation,
   requireConversationId,
@@ -94,4 +97,26 @@ export async function removeOfUser(served: Serving<'deleteUserConversations'>): 
   const deleted = await deleteUserConversations(env, asker, path.id, originOf(served.record))
   if (speaksFor(access, path.id)) await forgetUser(env, access, path.id)
   return json(deleted)
+}
+
+// =============================================================================
+// Stores and deletes feedback on answers.
+
+type Given = Served<typeof operations.giveFeedback>
+
+/** Whoever may read a conversation may rate its answers, and so may a key that may do nothing but that. */
+function raterOf({ request, access, user }: Omit<Given, 'body'>): Promise<Asker> {
+  const action = access.reach(FEEDBACK_ACTION) === 'own' ? 'conversations:get' : FEEDBACK_ACTION
+  return askerOf({ request, accesses: [access], userId: user }, action)
+}
+
+const placeOf = ({ path: { id, turn } }: Pick<Given, 'path'>) => ({ conversationId: id, turn })
+
+export async function rate(served: Given): Promise<Response> {
+  return json(await giveFeedback(served.env, await raterOf(served), placeOf(served), served.body))
+}
+
+export async function withdraw(served: Served<typeof operations.deleteFeedback>): Promise<Response> {
+  const deleted = await deleteFeedback(served.env, await raterOf(served), placeOf(served))
+  return json({ deleted })
 }

@@ -19,8 +19,15 @@ import { byteLength, defaultPromptOf, formBytes } from '../../turn/prompt'
 import type { Asker, Replacement } from '../../turn/request'
 import { admitTurn, askerOf } from '../http/admit-turn'
 import { parseJson, readText } from '../http/body'
-import { type ChatName, type ChatParties, chatIds, findChat, openParties } from '../http/chat-names'
-import { findHistory, findOpenModel } from '../http/open-assistant'
+import {
+  type ChatName,
+  type ChatParties,
+  chatIds,
+  findChat,
+  findHistory,
+  findOpenModel,
+  openParties,
+} from '../http/chat-names'
 import { type AssistantRetrieval, planRetrieval, type SearchChanges } from '../http/plan'
 import { originOf } from '../http/request-log'
 import type { OpenCall } from '../http/router'

@@ -13,13 +13,13 @@ import type { SearchParameters } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { admitTurn, askerOf, namedUser, type TurnCaller } from '../http/admit-turn'
 import { isTrue, listed } from '../http/body'
+import { findHistory, findOpenModel } from '../http/chat-names'
 import { failureOf } from '../http/deliver'
-import { findHistory, findOpenModel } from '../http/open-assistant'
 import { planForQuestion } from '../http/plan'
 import type { Call } from '../http/router'
 import type { AnswerShape } from './encoder'
+import { answerStreaming, answerWhole, STREAM_WORDING } from './encoder'
 import { type Shape, toldError } from './errors'
-import { answerStreaming, answerWhole, STREAM_WORDING } from './reply'
 
 /** A request for a conversation, its parameters checked. */
 export interface Conversing {

@@ -131,7 +131,7 @@ async function exportDocuments({ env, path, query, access, record }: Call): Prom
   return plainText(await streamText(toItsEnd(unwrap(await collection.exportLines(options, scope)), record)))
 }
 
-/** A body that breaks off looks complete to its reader (reply.ts), so a last line reports the error. */
+/** A body that breaks off looks complete to its reader (encoder.ts), so a last line reports the error. */
 async function* toItsEnd(
   lines: AsyncIterable<string>,
   record: RequestRecord,

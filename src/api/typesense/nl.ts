@@ -24,7 +24,7 @@ import {
   listNlModels,
   updateNlModel,
 } from '../../registry/nl-models'
-import { isExcluded, isProjected } from '../../search/documents/projection'
+import { isExcluded, isProjected } from '../../search/documents/store'
 import { parseFilter } from '../../search/filter/parse'
 import { splitSort } from '../../search/request/sort'
 import type { Field, SearchParameters } from '../../search/types'

@@ -7,7 +7,7 @@
 import type { Access } from '../../auth/access'
 import { ApiError, forbidden } from '../../errors'
 import { mapFew } from '../../lib/few'
-import { isExcluded, project } from '../../search/documents/projection'
+import { isExcluded, project } from '../../search/documents/store'
 import { splitOutside } from '../../search/fragment'
 import { DEFAULT_GROUP_LIMIT, MAX_GROUPED_HITS } from '../../search/limits'
 import { byRank } from '../../search/merge-lists'

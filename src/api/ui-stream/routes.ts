@@ -3,8 +3,7 @@
 import * as v from 'valibot'
 import type { Chat } from '../../conversation/ask'
 import { giveFeedback } from '../../conversation/conversations'
-import { objectCalls } from '../../durable/object-calls'
-import { objectStubs } from '../../durable/object-stubs'
+import { objectCalls, objectStubs } from '../../durable/objects'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { textOf } from '../../lib/parts'
@@ -13,9 +12,16 @@ import { unknownTurn } from '../../turn/errors'
 import { emptyTurn, eventsOf, fold, type Turn } from '../../turn/fold'
 import { askerOf, namedUser } from '../http/admit-turn'
 import { parseJson, readText, shaped } from '../http/body'
-import { type ChatParties, findChat, isConversationId, isWeaklyNamed, openParties } from '../http/chat-names'
+import {
+  admitAsker,
+  type ChatParties,
+  findChat,
+  isConversationId,
+  isWeaklyNamed,
+  openAssistant,
+  openParties,
+} from '../http/chat-names'
 import { json } from '../http/deliver'
-import { admitAsker, openAssistant } from '../http/open-assistant'
 import type { OpenCall } from '../http/router'
 import {
   askAssistant,

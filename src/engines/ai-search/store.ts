@@ -7,7 +7,7 @@
 import * as v from 'valibot'
 import { ApiError, attempt, coded, collectionGone, type Outcome } from '../../errors'
 import { once } from '../../lib/once'
-import { project } from '../../search/documents/projection'
+import { project } from '../../search/documents/store'
 import { type FilterClause, type FilterNode, parseFilter } from '../../search/filter/parse'
 import { unsigned } from '../../search/request/parameters'
 import { hasJoins } from '../../search/run/joins'

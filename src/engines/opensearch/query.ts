@@ -1,6 +1,6 @@
 /** A search in Typesense's parameters as OpenSearch's request. What it has no form for is refused by name. */
 import { ApiError } from '../../errors'
-import { isExcluded } from '../../search/documents/projection'
+import { isExcluded } from '../../search/documents/store'
 import { readArea } from '../../search/filter/area'
 import {
   type FilterClause,
@@ -10,7 +10,7 @@ import {
   parseFilter,
 } from '../../search/filter/parse'
 import { boolValues, numberTests } from '../../search/filter/test'
-import type { FacetRequest } from '../../search/request/facet-request'
+import type { FacetRequest } from '../../search/request/parameters'
 import { parseRequest, type SearchRequest } from '../../search/request/request'
 import type { SortKey } from '../../search/request/sort'
 import { hasJoins } from '../../search/run/joins'

@@ -7,7 +7,7 @@ import { RowCache } from '../../db/row-cache'
 import { ApiError, attempt, coded, collectionGone, type Outcome } from '../../errors'
 import { parseExact } from '../../lib/json'
 import { once } from '../../lib/once'
-import { project } from '../../search/documents/projection'
+import { project } from '../../search/documents/store'
 import { summarize } from '../../search/schema/schema'
 import { isObject } from '../../search/schema/values'
 import type {
@@ -28,9 +28,20 @@ import type {
 import { Cluster, type ClusterRequest, type NodeHealth, ofCluster, pathSegment, Searches } from '../cluster'
 import { type Connection, type Credentials, type StoredEngine, shownEngine } from '../config'
 import type { DocumentStore } from '../port'
-import { type IndexSchema, Mappings, mappingOf, readMapping } from './mapping'
+import {
+  Count,
+  foundBy,
+  type IndexSchema,
+  isWhole,
+  Mappings,
+  mappingOf,
+  type OpenReply,
+  Reply,
+  readMapping,
+  refusalIn,
+  resultOf,
+} from './mapping'
 import { filterQuery, type Query, type Translated, translate } from './query'
-import { Count, foundBy, isWhole, type OpenReply, Reply, refusalIn, resultOf } from './replies'
 
 /** How long the mapping of an index is used, in milliseconds. */
 const MAPPING_MS = 10_000

@@ -4,7 +4,7 @@
  * Works are independent. A work that throws is retried later. A work that hangs does not hold up the others: the
  * alarm stops waiting for it, and fires again.
  */
-import type { Alarm } from '../../durable/alarm'
+import type { Alarm } from '../../durable/objects'
 import { logFailure } from '../../errors'
 import { backoff } from '../../lib/waiting'
 import { reform } from '../changes'

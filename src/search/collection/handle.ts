@@ -1,6 +1,5 @@
 /** How the rest of the program reaches a collection's Durable Object. */
-import { objectCalls } from '../../durable/object-calls'
-import { objectStubs } from '../../durable/object-stubs'
+import { objectCalls, objectStubs } from '../../durable/objects'
 import { COLLECTION_CALLS, type CollectionRpc } from './rpc'
 
 /** A handle on a Collection object. Makes no call. */

@@ -4,16 +4,15 @@
  */
 
 import type { AnalyticsRecord, AnalyticsStatus } from '../../analytics/ledger'
-import { Alarm } from '../../durable/alarm'
 import { CountingObject } from '../../durable/counting-object'
-import { nameOf } from '../../durable/object-stubs'
+import { Alarm, nameOf } from '../../durable/objects'
 import { ApiError, attempt, forbidden, type Outcome } from '../../errors'
 import * as turns from '../../history/turns'
 import { isHistoryShaped } from '../../history/turns'
 import type { Reconciliation } from '../../vectorize/reconcile'
 import { exportPage, importLines, type Joining, removeAll, removeWhere, updateWhere } from '../documents/bulk'
-import { project } from '../documents/projection'
 import type { ReferenceAnswer } from '../documents/references'
+import { project } from '../documents/store'
 import type { Incoming } from '../documents/writer'
 import { logging, type Origin } from '../fault-log'
 import { search } from '../run/cached-search'

@@ -15,8 +15,8 @@ import { hasMeta, readMeta, writeMeta } from '../meta'
 import { KeptReplies, type SearchContext } from '../run/context'
 import { EmbeddedAhead } from '../run/embedded-ahead'
 import { isVector, type StoredSchema } from '../schema/layout'
+import { readSchema } from '../schema/plan'
 import { readFormer } from '../schema/schema'
-import { readSchema } from '../schema/stored'
 import {
   configureFullText,
   createPackedTable,

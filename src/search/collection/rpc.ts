@@ -8,7 +8,7 @@
  */
 
 import type { AnalyticsRecord, AnalyticsStatus } from '../../analytics/ledger'
-import type { Repetitions } from '../../durable/object-calls'
+import type { Repetitions } from '../../durable/objects'
 import type { Outcome } from '../../errors'
 import type { Reconciliation } from '../../vectorize/reconcile'
 import type { ReferenceAnswer } from '../documents/references'
@@ -195,7 +195,7 @@ export interface CascadeSource {
 /** Whether more documents refer to the deleted ones; `gone`: the field does not refer there, or does not cascade. */
 export type Cascaded = 'more' | 'done' | 'gone'
 
-/** Which calls may be repeated when their outcome is unknown (object-calls.ts). */
+/** Which calls may be repeated when their outcome is unknown (durable/objects.ts). */
 export const COLLECTION_CALLS: Repetitions<CollectionRpc> = {
   // Reading.
   summary: 'repeat',

@@ -83,11 +83,11 @@ export function coerceDocument(
     )
   }
   for (const field of plan.fields) {
-    // embedding-text.ts checks embedding fields together with their sources.
+    // join-keys.ts checks embedding fields together with their sources.
     if (field.field.embed !== undefined) continue
     if (field.kind === 'object') coerceObject(field, draft, partial)
     else if (field.kind !== 'image') {
-      // If an unstored source is missing, the error is that no embedding can be made (embedding-text.ts).
+      // If an unstored source is missing, the error is that no embedding can be made (join-keys.ts).
       const lenient = partial || (!field.field.store && plan.sources.has(field.name))
       coerceField(field, draft, dirty, partial, lenient)
     }

@@ -6,30 +6,50 @@
  * statement for each document. The texts of statements change only with the schema, so SQLite compiles them once.
  * Nothing here opens a transaction: the caller has one for a whole batch, and ends it with `finish`.
  */
-
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { readExactObject } from '../../lib/stored-json'
+import { splitOutside } from '../fragment'
 import { CLUSTER_HINT, MAX_DOCUMENTS } from '../limits'
 import { readMeta, writeMeta } from '../meta'
 import { PackedColumns } from '../schema/column'
 import { ColumnMemory } from '../schema/column-memory'
 import { type FieldSlot, type StoredSchema, valuesTable } from '../schema/layout'
-import { type FieldPlan, type Plan, planOf } from '../schema/plan'
+import { type FieldPlan, type Plan, planOf, readSchema, writeSchema } from '../schema/plan'
 import { completeFormer, discardFormer, type Former, readFormer, withFormer } from '../schema/schema'
-import { readSchema, writeSchema } from '../schema/stored'
-import { NEXT, readable } from '../schema/tables'
+import {
+  addInfixWords,
+  clearInfixIndex,
+  isShared,
+  NEXT,
+  PRESENT,
+  readable,
+  sharedText,
+  type TextTables,
+  textCode,
+  textColumn,
+} from '../schema/tables'
 import { place } from '../schema/values'
+import { analyzerOf, STEMS, type TextIndex, WORDS } from '../text/analyzer'
+import { rulesOf } from '../text/query'
+import { TERMS, Terms } from '../text/terms'
 import type { Document, Field } from '../types'
 import { VectorFields } from '../vectors/embedders'
 import { shortest } from '../vectors/packed-vectors'
 import { embeddedIndexes, type VectorIndex, type VectorIndexes } from '../vectors/vector-index'
 import type { Draft } from './document'
-import { PendingEmbeddings } from './embedding-text'
-import { noteRemoved } from './join-keys'
-import { bodiesOf, DocumentRows, findRows, readBodies, restoreUnstored, type Values } from './rows'
-import { isSameText, TextEntries, type Texts } from './text-entries'
+import { noteRemoved, PendingEmbeddings } from './join-keys'
+import {
+  bodiesOf,
+  DocumentRows,
+  findRows,
+  readBodies,
+  restoreUnstored,
+  stored,
+  textOf,
+  type Values,
+} from './rows'
 
 const countersShape = once(() =>
   v.object({
@@ -417,4 +437,277 @@ export class Store {
     }
     if (this.#schema.filling !== undefined) this.carried(seq, document)
   }
+}
+
+// =============================================================================
+// Writes the full-text entries of documents: the text of each searched field, in the form of the index.
+
+/** A text for each searched field of the plan; undefined where the document has none. */
+type Texts = readonly (string | undefined)[]
+
+const isSameText = (texts: Texts, others: Texts): boolean =>
+  texts.every((text, number) => text === others[number])
+
+const hasText = (texts: Texts): boolean => texts.some((text) => text !== undefined)
+
+/** The index entries of a document. */
+interface TextEntry {
+  seq: number
+  /** texts by column, in the form of each index; undefined if the document has no text */
+  columns: { stems: (string | null)[]; words: (string | null)[] } | undefined
+  infixes: [FieldSlot, string[]][]
+}
+
+/**
+ * The full-text indexes of one version of a schema.
+ *
+ * Entries are buffered until `flush`, which writes one index after the other. Writing each document's entries at once
+ * would be slow: a statement with a list of values opens a savepoint, and then FTS5 writes a segment for the few
+ * documents that it has in memory.
+ */
+class TextEntries {
+  readonly #sql: SqlStorage
+  readonly #schema: StoredSchema
+  readonly #plan: Plan
+  readonly #terms: Terms
+  /** each column, and the numbers of its texts */
+  readonly #columns: [column: string, texts: number[]][]
+  // Their texts never change, so SQLite compiles them once.
+  readonly #insertStems: string
+  readonly #insertWords: string
+  readonly tables: TextTables
+  #waiting: { entry: TextEntry; isNew: boolean }[] = []
+
+  constructor(sql: SqlStorage, schema: StoredSchema, plan: Plan, tables = PRESENT) {
+    this.#sql = sql
+    this.#schema = schema
+    this.#plan = plan
+    this.tables = tables
+    this.#terms = new Terms(sql)
+    this.#columns = [...Map.groupBy(plan.text.keys(), (number) => textColumn(plan.text[number]!.slot!))]
+    const columns = this.#columns.map(([column]) => column)
+    const into = ({ table }: TextIndex): string =>
+      `INSERT INTO ${tables[table]} (rowid, ${columns.join(', ')}) VALUES (?, ${columns.map(() => '?').join(', ')})`
+    this.#insertStems = into(STEMS)
+    this.#insertWords = into(WORDS)
+  }
+
+  texts(draft: Draft): Texts {
+    return this.#plan.text.map((field) => textOf(field, draft))
+  }
+
+  /**
+   * Computes the index entries of a document.
+   * @param isNew it is not in the indexes yet
+   * @returns buffers the entries for the next `flush`
+   * @throws ApiError 400 when a text is too long for a row
+   */
+  prepare(seq: number, texts: Texts, isNew: boolean): () => void {
+    const entry = this.#entry(seq, texts)
+    return () => void this.#waiting.push({ entry, isNew })
+  }
+
+  #entry(seq: number, texts: Texts): TextEntry {
+    if (!hasText(texts)) return { seq, columns: undefined, infixes: [] }
+    const columns = { stems: this.#prepared(STEMS, texts), words: this.#prepared(WORDS, texts) }
+    return { seq, columns, infixes: this.#infixWords(texts) }
+  }
+
+  /**
+   * Writes the buffer. Call it in the transaction of the documents.
+   * @returns how many entries it replaced; undefined if there was nothing
+   */
+  flush(): number | undefined {
+    const waiting = this.#waiting
+    if (waiting.length === 0) return undefined
+    this.#waiting = []
+    const infixes = Map.groupBy(
+      waiting.flatMap(({ entry }) => entry.infixes),
+      ([slot]) => slot,
+    )
+    for (const [slot, found] of infixes) {
+      addInfixWords(
+        this.#sql,
+        slot,
+        found.flatMap(([, words]) => words),
+      )
+    }
+    for (const { table } of [STEMS, WORDS]) {
+      const insert = table === STEMS.table ? this.#insertStems : this.#insertWords
+      for (const { entry, isNew } of waiting) {
+        if (!isNew) this.#sql.exec(`DELETE FROM ${this.tables[table]} WHERE rowid = ?`, entry.seq)
+        if (entry.columns === undefined) continue
+        const texts = table === STEMS.table ? entry.columns.stems : entry.columns.words
+        this.#sql.exec(insert, entry.seq, ...texts)
+      }
+    }
+    this.#terms.add(waiting.flatMap(({ entry }) => entry.columns?.words ?? []))
+    return waiting.filter(({ isNew }) => !isNew).length
+  }
+
+  /** Discards the buffer, after a rollback. */
+  discard(): void {
+    this.#waiting = []
+  }
+
+  remove(seq: number): void {
+    this.flush()
+    for (const table of Object.values(this.tables))
+      this.#sql.exec(`DELETE FROM ${table} WHERE rowid = ?`, seq)
+  }
+
+  clear(): void {
+    this.#waiting = []
+    for (const table of Object.values(this.tables)) {
+      this.#sql.exec(`INSERT INTO ${table} (${table}) VALUES ('delete-all')`)
+    }
+    this.#sql.exec(`DELETE FROM ${TERMS}`)
+    this.#terms.reset()
+    for (const { slot } of this.#plan.text) if (slot?.infix) clearInfixIndex(this.#sql, slot)
+  }
+
+  #prepared(index: TextIndex, texts: Texts): (string | null)[] {
+    return this.#columns.map(([column, numbers]) => {
+      const found = numbers.flatMap((number) => {
+        const text = texts[number]
+        if (text === undefined) return []
+        const { field, slot } = this.#plan.text[number]!
+        return [{ text, code: textCode(slot!), analyzer: analyzerOf(index, rulesOf(this.#schema, field)) }]
+      })
+      const [first] = found
+      if (first === undefined) return null
+      return stored(isShared(column) ? sharedText(found) : first.analyzer.prepare(first.text))
+    })
+  }
+
+  #infixWords(texts: Texts): [FieldSlot, string[]][] {
+    return this.#plan.text.flatMap(({ slot, field }, number): [FieldSlot, string[]][] => {
+      const text = texts[number]
+      if (!slot?.infix || text === undefined) return []
+      const words = analyzerOf(WORDS, rulesOf(this.#schema, field)).tokenize(text)
+      return [[slot, words.map((word) => word.text)]]
+    })
+  }
+}
+
+// =============================================================================
+// include_fields and exclude_fields: selects the parts of a document that a reply contains.
+
+type Json = Record<string, unknown>
+
+/** Field patterns as a tree of names: `a.b` is `b` below `a`. */
+interface Selection {
+  /** everything below this name is selected */
+  whole: boolean
+  children: Map<string, Selection>
+  /** `pre*`: names with this prefix are selected */
+  prefixes: string[]
+}
+
+/**
+ * Projects a document.
+ * @param include comma-separated names, dotted names and `prefix*`; '' for all
+ * @param exclude the same, removed afterwards
+ */
+export function project(document: Document, include: string, exclude: string): Document {
+  const included = parseSelection(include)
+  const excluded = parseSelection(exclude)
+  let projected: Json = document
+  if (included !== undefined) projected = (keep(projected, included, '') ?? {}) as Json
+  if (excluded !== undefined) projected = drop(projected, excluded, '') as Json
+  return projected as Document
+}
+
+/** Whether any part of a top-level field is selected. If not, an expensive field need not be read. */
+export function isProjected(name: string, include: string, exclude: string): boolean {
+  return name in project({ id: '', [name]: true } as Document, include, exclude)
+}
+
+/** Whether `exclude`, as `project` takes it, covers a whole field. */
+export const isExcluded = (field: string, exclude: string): boolean =>
+  splitOutside(exclude, ',').some((name) =>
+    name.endsWith('*') ? field.startsWith(name.slice(0, -1)) : field === name || field.startsWith(`${name}.`),
+  )
+
+const isJoin = (name: string): boolean => name.startsWith('$') && name.includes('(')
+
+function parseSelection(list: string): Selection | undefined {
+  // `$other(...)` is a join, with commas of its own. run/join-attach.ts reads it.
+  const names = (
+    list.includes('$') ? splitOutside(list, ',').filter((name) => !isJoin(name)) : list.split(',')
+  )
+    .map((name) => name.trim())
+    .filter((name) => name !== '')
+  if (names.length === 0) return undefined
+  const root = emptySelection()
+  for (const name of names) {
+    if (name.endsWith('*')) {
+      root.prefixes.push(name.slice(0, -1))
+      continue
+    }
+    // A key can also contain dots itself.
+    child(root, name).whole = true
+    const parts = name.split('.')
+    if (parts.length > 1) parts.reduce(child, root).whole = true
+  }
+  return root
+}
+
+const emptySelection = (): Selection => ({ whole: false, children: new Map(), prefixes: [] })
+
+function child(selection: Selection, name: string): Selection {
+  const known = selection.children.get(name) ?? emptySelection()
+  selection.children.set(name, known)
+  return known
+}
+
+const isJson = (value: unknown): value is Json => typeof value === 'object' && value !== null
+
+/** The selected part of a value, undefined for nothing. @param path the dotted name of `value`, with a dot */
+function keep(value: unknown, selection: Selection, path: string): unknown {
+  if (Array.isArray(value)) {
+    const kept = value.map((element) => keep(element, selection, path)).filter((each) => each !== undefined)
+    return kept.length > 0 ? kept : undefined
+  }
+  if (!isJson(value)) return undefined
+  const kept: Json = {}
+  for (const [name, inner] of Object.entries(value)) {
+    const chosen = selection.children.get(name)
+    if (chosen?.whole || selection.prefixes.some((prefix) => `${path}${name}`.startsWith(prefix))) {
+      kept[name] = inner
+      continue
+    }
+    const below = { ...(chosen ?? emptySelection()), prefixes: selection.prefixes }
+    if (below.children.size === 0 && !reaches(below.prefixes, `${path}${name}.`)) continue
+    const part = keep(inner, below, `${path}${name}.`)
+    if (part !== undefined) kept[name] = part
+  }
+  return Object.keys(kept).length > 0 || path === '' ? kept : undefined
+}
+
+const reaches = (prefixes: string[], path: string): boolean =>
+  prefixes.some((prefix) => prefix.startsWith(path))
+
+const isEmptied = (before: unknown, after: unknown): boolean =>
+  before !== after &&
+  isJson(after) &&
+  !Array.isArray(after) &&
+  Object.keys(after).length === 0 &&
+  Object.keys(before as Json).length > 0
+
+function drop(value: unknown, selection: Selection, path: string): unknown {
+  if (Array.isArray(value)) return value.map((element) => drop(element, selection, path))
+  if (!isJson(value)) return value
+  const kept: Json = {}
+  for (const [name, inner] of Object.entries(value)) {
+    const chosen = selection.children.get(name)
+    if (chosen?.whole || selection.prefixes.some((prefix) => `${path}${name}`.startsWith(prefix))) continue
+    const below = { ...(chosen ?? emptySelection()), prefixes: selection.prefixes }
+    const touched = below.children.size > 0 || reaches(below.prefixes, `${path}${name}.`)
+    const left = touched ? drop(inner, below, `${path}${name}.`) : inner
+    // As in Typesense, an object goes with the last of its fields. Objects of a list stay, so that places do not shift.
+    if (isEmptied(inner, left)) continue
+    kept[name] = left
+  }
+  return kept
 }

@@ -14,7 +14,7 @@ import { isObject, leaves, merge, partsOf, place, replace } from '../schema/valu
 import type { DirtyValues, Field, WriteAction } from '../types'
 import type { Embedders } from '../vectors/embedders'
 import { coerceDocument, type Draft, detectFields, idOf, parseDocument } from './document'
-import { embeddingText, requireSources } from './embedding-text'
+import { embeddingText, requireSources } from './join-keys'
 import type { Store, Vectors } from './store'
 
 export interface Incoming {

@@ -7,8 +7,7 @@
  */
 import { parseExact } from '../../lib/json'
 import { readStoredObject } from '../../lib/stored-json'
-import { fragment, type Read } from '../fragment'
-import { ROWID_IN_RANGE } from '../range'
+import { fragment, type Read, ROWID_IN_RANGE } from '../fragment'
 import { BLOCK, type Block, type Column, type Offsets } from '../schema/column'
 import type { ColumnMemory } from '../schema/column-memory'
 import {
@@ -25,7 +24,7 @@ import { findField } from '../schema/schema'
 import { stringsAt } from '../schema/values'
 import type { Steps } from '../steps'
 import type { TokenRules } from '../text/analyzer'
-import { rulesOf } from '../text/rules'
+import { rulesOf } from '../text/query'
 import type { Field } from '../types'
 import { checkNotEmpty, chosen, clauseSelect, filterField, isAnyId } from './clause'
 import {

@@ -11,7 +11,7 @@ import { isBool, isGeopoint, isGeopolygon, isNumber, isString, type StoredSchema
 import { textCode, textColumn } from '../schema/tables'
 import { isObject, partsOf, valuesAt, walk } from '../schema/values'
 import { analyzerOf, type TokenRules, WORDS } from '../text/analyzer'
-import { rulesOf } from '../text/rules'
+import { rulesOf } from '../text/query'
 import { comparedWords, normalForm, spaced } from '../text/terms'
 import type { Field } from '../types'
 import { areaTests, contains, pointsOf } from './area'

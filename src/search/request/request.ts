@@ -23,23 +23,22 @@ import type { TypoRules } from '../text/similar'
 import type { SynonymRules } from '../text/synonyms'
 import type { Field, SearchParameters } from '../types'
 import {
+  type DropTokensMode,
   type FacetQuery,
   type FacetRequest,
   type JoinedFacets,
-  parseFacetQuery,
-  parseFacets,
-} from './facet-request'
-import {
-  type DropTokensMode,
   list,
   type ParameterName,
   parameter,
+  parseFacetQuery,
+  parseFacets,
+  parseVectorQuery,
   requireOneForEach,
   requireSupported,
   type ValueOf,
+  type VectorQuery,
 } from './parameters'
 import { parseSort, type SortKey, splitSort } from './sort'
-import { parseVectorQuery, type VectorQuery } from './vector-query'
 
 export interface SearchRequest {
   q: string
@@ -84,7 +83,7 @@ export interface SearchRequest {
   contextQ: string
   /** words to leave out of the query */
   stopwords: string[]
-  /** the sets of the search, put in by run/named-sets.ts */
+  /** the sets of the search, put in by run/search.ts */
   synonyms?: SynonymRules
   pinnedHits: PinnedHit[]
   /** filter_by applies to pinned documents too */

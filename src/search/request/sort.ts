@@ -9,7 +9,7 @@ import { splitOutside } from '../fragment'
 import { hasValues, isArray, isGeopoint, isGeopolygon, isNumber, type StoredSchema } from '../schema/layout'
 import { findField } from '../schema/schema'
 import type { Field } from '../types'
-import { parseVectorQuery, type VectorQuery } from './vector-query'
+import { parseVectorQuery, type VectorQuery } from './parameters'
 
 type Direction = 'ASC' | 'DESC'
 

@@ -7,8 +7,7 @@ import type { SearchParameters, SearchResult, SearchScope } from '../types'
 import type { SearchContext } from './context'
 import { isInEffect } from './curate'
 import { hasJoins } from './joins'
-import { readNamedSets } from './named-sets'
-import { executeSearch, type Sharing } from './search'
+import { executeSearch, readNamedSets, type Sharing } from './search'
 
 /** A reply, and its JSON text if that is known. */
 interface Reply {

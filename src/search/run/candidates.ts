@@ -7,9 +7,8 @@
  *     fused      both ranks in one number, higher is better; hybrid searches only
  */
 import { ApiError } from '../../errors'
-import { fragment, join, limited, oneOf, type SqlFragment } from '../fragment'
+import { fragment, join, limited, oneOf, type Range, ROWID_IN_RANGE, type SqlFragment } from '../fragment'
 import { MAX_RANKED } from '../limits'
-import { type Range, ROWID_IN_RANGE } from '../range'
 import { type Buckets, bucketColumn, type SortKey } from '../request/sort'
 import { BLOCK } from '../schema/column'
 import { type Steps, stepwise } from '../steps'

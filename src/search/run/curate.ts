@@ -16,7 +16,7 @@ import { hasValues, isBool, isNumber, isString, type StoredSchema } from '../sch
 import { findField } from '../schema/schema'
 import type { Curation, CurationRule, Diversity } from '../sets/curation'
 import { stem, type Token, type TokenRules } from '../text/analyzer'
-import { rulesOf } from '../text/rules'
+import { rulesOf } from '../text/query'
 import { type SynonymRules, withSynonyms } from '../text/synonyms'
 import { comparedTokens } from '../text/terms'
 import type { Field, SearchParameters } from '../types'

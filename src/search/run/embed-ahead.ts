@@ -1,10 +1,10 @@
 /** Embeds a question before its search comes. */
 import type { SearchParameters } from '../types'
 import type { SearchContext } from './context'
-import { applyNamedSets, readNamedSets } from './named-sets'
 import { embedWords } from './nearest'
 import { type LongSearches, pacing } from './pace'
 import { queryOf } from './query-words'
+import { applyNamedSets, readNamedSets } from './search'
 
 /** @param params of the search to come @throws ApiError as the search would, for wrong parameters; the embedder's own */
 export async function embedAhead(

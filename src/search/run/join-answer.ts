@@ -2,7 +2,7 @@
 import { ApiError, coded } from '../../errors'
 import type { Joining } from '../documents/bulk'
 import { keysIn } from '../documents/join-keys'
-import { isProjected, project } from '../documents/projection'
+import { isProjected, project } from '../documents/store'
 import { Filter, prepareFilters } from '../filter/filter'
 import { type FilterNode, fieldsOf, joinsOf, parseFilter, printFilter } from '../filter/parse'
 import { fragment, join } from '../fragment'

@@ -1,7 +1,7 @@
 /** Adds related documents of other collections to the documents of a page. */
 import { ApiError } from '../../errors'
 import { mapFew } from '../../lib/few'
-import { project } from '../documents/projection'
+import { project } from '../documents/store'
 import { Filter } from '../filter/filter'
 import { type FilterNode, joinsOf } from '../filter/parse'
 import { jsonLists, readAll, splitOutside } from '../fragment'

@@ -1,8 +1,8 @@
 /** The matches of an expression, read once and kept in memory (schema/column-memory.ts). */
 import { readColumn } from '../../lib/stored-json'
 import { Filter } from '../filter/filter'
+import type { Range } from '../fragment'
 import { fragment, join, limited, type SqlFragment } from '../fragment'
-import type { Range } from '../range'
 import { BLOCK, type Offsets } from '../schema/column'
 import { type KeptMatches, type Packed, packedOffsets, unpacked } from '../schema/column-memory'
 import type { TextMatch } from '../text/query'

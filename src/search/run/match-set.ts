@@ -4,8 +4,8 @@
  */
 
 import type { Filter } from '../filter/filter'
+import type { Range } from '../fragment'
 import { fragment, type SqlFragment } from '../fragment'
-import type { Range } from '../range'
 import type { Column } from '../schema/column'
 import { BLOCK, type Block, type Offsets } from '../schema/column'
 import type { Field } from '../types'

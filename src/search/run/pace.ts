@@ -7,9 +7,8 @@
  * its matches in memory.
  */
 import { ApiError } from '../../errors'
-import type { SqlFragment } from '../fragment'
+import type { Range, SqlFragment } from '../fragment'
 import { CUTOFF_MS } from '../limits'
-import type { Range } from '../range'
 import type { Steps } from '../steps'
 
 /** The limits of a slice. */

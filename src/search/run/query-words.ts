@@ -12,6 +12,7 @@ import {
   type ParsedQuery,
   parseQuery,
   relax,
+  rulesOf,
   type SearchedColumn,
   type Term,
   type TextMatch,
@@ -19,7 +20,6 @@ import {
   typed,
   withoutStopwords,
 } from '../text/query'
-import { rulesOf } from '../text/rules'
 import {
   corrections,
   otherSpellings,

@@ -5,15 +5,22 @@
  * (pace.ts). A search within one slice sees one state of the collection. A longer one may see some of what is written meanwhile; it starts again
  * if the schema changes.
  */
-import { ApiError } from '../../errors'
+import { ApiError, detailed } from '../../errors'
 import type { PassageReader } from '../../models/static-embedder/reader'
+import { findRows } from '../documents/rows'
 import { logFault, type Origin } from '../fault-log'
 import { Filter, impliedConditions, prepareFilters } from '../filter/filter'
-import { fragment, splitOutside } from '../fragment'
-import { EVERYWHERE } from '../range'
+import { EVERYWHERE, fragment, splitOutside } from '../fragment'
+import { checkLimits } from '../limits'
+import { list, parameter } from '../request/parameters'
 import { diversifying, parseRequest, type SearchRequest } from '../request/request'
+import { BLOCK } from '../schema/column'
 import type { StoredSchema } from '../schema/layout'
-import type { ParsedQuery } from '../text/query'
+import type { Curation, Diversity } from '../sets/curation'
+import type { Synonym } from '../sets/synonym'
+import { analyzerOf, type TextIndex, type TokenRules, WORDS } from '../text/analyzer'
+import { type ParsedQuery, rulesOf, type TextMatch } from '../text/query'
+import { SynonymIndex, type SynonymRules } from '../text/synonyms'
 import type { SearchParameters, SearchResult, SearchScope } from '../types'
 import { type Candidates, VectorsUnavailable } from '../vectors/vector-index'
 import {
@@ -26,15 +33,13 @@ import {
   type Top,
 } from './candidates'
 import type { SearchContext } from './context'
-import { besidePinned, includingPinned, pinnedDocuments } from './curate'
-import { effectiveFilter, filtersOf } from './effective-filter'
+import { besidePinned, curate, includingPinned, pinnedDocuments } from './curate'
 import { countFacets } from './facets'
 import { fuseScores } from './fusion'
 import { searchJoins } from './join-answer'
-import { filteredMatches, scoredMatches } from './kept-matches'
+import { allMatches, filteredMatches, scoredMatches, wordsOf } from './kept-matches'
 import { type KeywordSearch, planKeywordSearch, requireInfix, withInfix } from './keyword-search'
-import { once } from './match-set'
-import { applyNamedSets, readNamedSets } from './named-sets'
+import { allDocuments, filteredIn, type MatchSet, minus, once, setOf } from './match-set'
 import {
   meaningOf,
   nearestNeighbours,
@@ -48,19 +53,23 @@ import {
 import { checkOrder } from './order'
 import { LongSearches, Pace, type Pacing, pacing, restOf } from './pace'
 import { bestMatches, type Found, makePage } from './page'
-import { matchOfAny, queryOf, withoutMisspellings } from './query-words'
+import { matchOfAny, matchOfExcluded, queryOf, withoutMisspellings } from './query-words'
 import { contextFits, hasContext, questionWords } from './question-words'
 import { findPlain, isPlain } from './ranking/found'
-import { readBest, readerFor, readPage, readWords, windowToRead } from './reading'
 import {
   completeSides,
   concerns,
   parseReranking,
   type Reranking,
+  readBest,
+  readerFor,
+  readPage,
+  readWords,
   rerankHits,
   textsToRead,
   widened,
-} from './rerank'
+  windowToRead,
+} from './reading'
 
 /** Retry-After while the schema keeps changing, in seconds. */
 const RETRY_SECONDS = 5
@@ -448,3 +457,247 @@ function all(
   const found = filter.isAll ? count() : undefined
   return { candidates: { ...none, found, set: filter.set }, terms: [], pinned }
 }
+
+// =============================================================================
+// The synonym sets and curation sets of a search: those that the collection names, and those that the search names.
+
+interface NamedSets {
+  synonyms: (readonly Synonym[])[]
+  curations: Curation[]
+  /** stemming dictionaries that rules of curations name */
+  dictionaries: Map<string, ReadonlyMap<string, string>>
+}
+
+const NONE: NamedSets = { synonyms: [], curations: [], dictionaries: new Map() }
+
+const MOST_TYPOS = 2
+
+/**
+ * Reads the sets of a search. A set that the collection names and that was deleted since is left out: it would take
+ * all searches with it.
+ * @throws ApiError 404 for a set that the search names
+ */
+export async function readNamedSets(context: SearchContext, params: SearchParameters): Promise<NamedSets> {
+  const { schema } = context
+  const synonyms = parameter(params, 'enable_synonyms')
+    ? namesOf(schema.synonym_sets, params.synonym_sets)
+    : []
+  const withCurations = parameter(params, 'enable_curations') && parameter(params, 'enable_overrides')
+  const curations = withCurations ? namesOf(schema.curation_sets, params.curation_sets) : []
+  if (synonyms.length === 0 && curations.length === 0) return NONE
+  const [foundSynonyms, foundCurations] = await Promise.all([
+    Promise.all(synonyms.map((set) => required(set, 'Synonym', context.synonymSet(set.name)))),
+    Promise.all(curations.map((set) => required(set, 'Curation', context.curationSet(set.name)))),
+  ])
+  const rules = foundCurations.flatMap((set) => set ?? [])
+  return {
+    synonyms: foundSynonyms.filter((set) => set !== undefined),
+    curations: rules,
+    dictionaries: await dictionariesOf(context, rules),
+  }
+}
+
+async function dictionariesOf(
+  context: SearchContext,
+  curations: Curation[],
+): Promise<NamedSets['dictionaries']> {
+  const names = new Set(curations.flatMap(({ rule }) => rule.stemming_dictionary ?? []))
+  const found = await Promise.all(
+    [...names].map(async (name) => [name, await context.stemmingDictionary(name)] as const),
+  )
+  return new Map(found.flatMap(([name, words]) => (words === undefined ? [] : [[name, words]])))
+}
+
+interface Named {
+  name: string
+  asked: boolean
+}
+
+function namesOf(own: readonly string[] = [], asked: string | undefined): Named[] {
+  if (own.length === 0 && !asked) return []
+  const names = list(asked).map((name) => name.trim())
+  return [...new Set([...own, ...names])].map((name) => ({ name, asked: names.includes(name) }))
+}
+
+async function required<Found>(
+  { name, asked }: Named,
+  what: string,
+  finding: Promise<Found | undefined>,
+): Promise<Found | undefined> {
+  const found = await finding
+  if (found === undefined && asked) {
+    throw detailed(404, `${what} index not found`, `There is no set named \`${name}\`.`)
+  }
+  return found
+}
+
+/** A search as its sets change it. */
+interface WithSets {
+  /** with what curations put in */
+  params: SearchParameters
+  request: SearchRequest
+  /** of the first curation that has some */
+  metadata: Record<string, unknown> | undefined
+  diversity: Diversity | undefined
+}
+
+/** @throws ApiError for wrong parameters */
+export async function applyNamedSets(
+  context: SearchContext,
+  given: SearchParameters,
+  sets: NamedSets,
+  preparing: Pacing,
+): Promise<WithSets> {
+  if (sets === NONE)
+    return {
+      params: given,
+      request: parseRequest(given, context.schema),
+      metadata: undefined,
+      diversity: undefined,
+    }
+  checkLimits(given)
+  const { schema } = context
+  const synonyms = synonymRules(given, sets.synonyms)
+  const lists = { synonyms: synonyms?.(WORDS, schema, ''), dictionaries: sets.dictionaries }
+  const curated = await preparing((pace) => curate(context, given, sets.curations, lists, pace))
+  const { params, pins, hidden, filtersPins, metadata, diversity } = curated
+  const request = parseRequest(params, schema)
+  const pinned = new Set(request.pinnedHits.map(({ id }) => id))
+  for (const pin of pins) {
+    if (!pinned.has(pin.id)) request.pinnedHits.push(pin)
+    pinned.add(pin.id)
+  }
+  request.hiddenHits.push(...hidden)
+  request.filterPinned ||= filtersPins
+  if (synonyms !== undefined) {
+    const field = request.queryFields[0]?.field
+    request.synonyms = synonyms(request.index, rulesOf(schema, field), field?.locale ?? '')
+  }
+  return { params, request, metadata, diversity }
+}
+
+type Rules = (index: TextIndex, tokens: TokenRules, locale: string) => SynonymRules
+
+/** @throws ApiError 400 */
+function synonymRules(params: SearchParameters, sets: NamedSets['synonyms']): Rules | undefined {
+  const typos = Number(params.synonym_num_typos || 0)
+  if (!Number.isInteger(typos) || typos < 0) {
+    throw new ApiError(400, 'Parameter `synonym_num_typos` must be an unsigned integer.')
+  }
+  if (typos > MOST_TYPOS) {
+    throw new ApiError(400, `Value of \`synonym_num_typos\` must not be greater than ${MOST_TYPOS}.`)
+  }
+  if (sets.length === 0) return undefined
+  return (index, tokens, locale) => ({
+    indexes: sets.map((set) => indexOf(set, index, tokens)),
+    form: analyzerOf(index, tokens).form,
+    locale,
+    prefix: parameter(params, 'synonym_prefix'),
+    typos,
+    demotes: parameter(params, 'demote_synonym_match'),
+  })
+}
+
+/** The indexes of sets, by the rules of the collections that use them. A set that changes is another object. */
+const indexes = new WeakMap<readonly Synonym[], Map<string, SynonymIndex>>()
+
+function indexOf(set: readonly Synonym[], index: TextIndex, tokens: TokenRules): SynonymIndex {
+  const byRules = indexes.get(set) ?? new Map<string, SynonymIndex>()
+  indexes.set(set, byRules)
+  const { token_separators, symbols_to_index, truncate_len, stem } = tokens
+  const rules: TokenRules = {
+    token_separators,
+    symbols_to_index,
+    ...(truncate_len !== undefined && { truncate_len }),
+    ...(stem !== undefined && { stem }),
+  }
+  const key = JSON.stringify([index.table, rules])
+  const known = byRules.get(key)
+  if (known !== undefined) return known
+  const made = new SynonymIndex(set, (symbols) =>
+    analyzerOf(
+      index,
+      symbols.length === 0
+        ? tokens
+        : { ...rules, symbols_to_index: [...new Set([...symbols_to_index, ...symbols])] },
+    ),
+  )
+  byRules.set(key, made)
+  return made
+}
+
+// =============================================================================
+// The conditions that every hit of a search meets.
+
+/** filter_by, minus hidden and pinned documents and those with an excluded word. */
+function effectiveFilter(
+  context: SearchContext,
+  request: SearchRequest,
+  query: ParsedQuery,
+  pinned: { seq: number }[],
+): Conditions {
+  const filter = new Filter(context.schema, request.filterBy, context.joins?.documents)
+  const hidden = request.hiddenHits.length > 0 ? findRows(context.sql, request.hiddenHits) : new Map()
+  const without = setOf([...new Set([...pinned.map(({ seq }) => seq), ...hidden.values()])])
+  return new Effective(context, filter, without, matchOfExcluded(context, request, query))
+}
+
+class Effective implements Conditions {
+  readonly isAll: boolean
+  readonly set = once((pace: Pace) => this.#all(pace))
+  readonly #context: SearchContext
+  readonly #filter: Filter
+  readonly #without: MatchSet
+  readonly #excluded: TextMatch | undefined
+  /** by block: which documents were tested, and which have passed. A search asks for the same ones again and again. */
+  readonly #known = new Map<number, { tested: Uint8Array; passed: Uint8Array }>()
+
+  constructor(context: SearchContext, filter: Filter, without: MatchSet, excluded: TextMatch | undefined) {
+    this.#context = context
+    this.#filter = filter
+    this.#without = without
+    this.#excluded = excluded
+    this.isAll = filter.isAll && without.size === 0 && excluded === undefined
+  }
+
+  async among(set: MatchSet, pace: Pace): Promise<MatchSet> {
+    if (this.isAll) return set
+    const excluded = this.#excluded && (await allMatches(this.#context, wordsOf(this.#excluded), pace)).set
+    const left = minus(minus(set, this.#without), excluded ?? new Map())
+    if (this.#filter.isAll) return left
+    const untested = new Map<number, Uint16Array>()
+    for (const [number, offsets] of left) {
+      const tested = this.#knownOf(number).tested
+      const others = offsets.filter((at) => tested[at] === 0)
+      if (others.length > 0) untested.set(number, others)
+    }
+    await filteredIn(this.#context, this.#filter, untested, pace, (number, offsets, passed) => {
+      const known = this.#knownOf(number)
+      for (const at of offsets) known.tested[at] = 1
+      for (const at of passed) known.passed[at] = 1
+    })
+    const passing = new Map<number, Uint16Array>()
+    for (const [number, offsets] of left) {
+      const { passed } = this.#knownOf(number)
+      const own = offsets.filter((at) => passed[at] === 1)
+      if (own.length > 0) passing.set(number, own)
+    }
+    return passing
+  }
+
+  #knownOf(number: number) {
+    const known = this.#known.get(number) ?? { tested: new Uint8Array(BLOCK), passed: new Uint8Array(BLOCK) }
+    this.#known.set(number, known)
+    return known
+  }
+
+  async #all(pace: Pace): Promise<MatchSet> {
+    return this.among(await allDocuments(this.#context, pace), pace)
+  }
+}
+
+/** The filters of a search: its own and those of its order. */
+const filtersOf = ({ filterBy, sort = [] }: SearchRequest): string[] => [
+  filterBy,
+  ...sort.flatMap((key) => (key.kind === 'eval' ? key.cases.map(({ filter }) => filter) : [])),
+]

@@ -6,7 +6,7 @@
  */
 import { readColumn } from '../../lib/stored-json'
 import { fragment, type Read } from '../fragment'
-import { rulesOf } from '../text/rules'
+import { rulesOf } from '../text/query'
 import { normalForm } from '../text/terms'
 import type { Field } from '../types'
 import {

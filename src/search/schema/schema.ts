@@ -17,7 +17,7 @@ import {
   requireOptions,
 } from './field'
 import { isReference, isSearchable, isVector, type StoredSchema } from './layout'
-import { fieldShape, slotShape } from './stored'
+import { fieldShape, slotShape } from './plan'
 import { createTextIndexes, dropStemWords, dropValues, NEXT, OWN_TEXT_COLUMNS } from './tables'
 import { isObject } from './values'
 

@@ -5,8 +5,18 @@
  * (`state-of-the-art`) becomes a phrase. As in Typesense, "double quotes" make a phrase, and a leading minus excludes
  * a word or phrase. A minus that the index holds as a symbol is part of its word.
  */
-import { type Analyzer, PLAIN, stemAnalyzer, type TextIndex, tokenize } from './analyzer'
-import { grammarIn, stopwordsIn } from './stopwords'
+
+import { grammarsOf, isEnglishGrammar } from '../../lib/grammar'
+import type { CollectionSchema, Field } from '../types'
+import {
+  type Analyzer,
+  foldWord,
+  PLAIN,
+  stemAnalyzer,
+  type TextIndex,
+  type TokenRules,
+  tokenize,
+} from './analyzer'
 import { expressionsOf, relaxSynonyms } from './synonyms'
 import { isOpen, type ParsedQuery, type Term, type Typos, termOf, typed } from './term'
 
@@ -303,3 +313,67 @@ export function asQuery(text: string, most: number): string {
 }
 
 const byteLength = (text: string): number => new TextEncoder().encode(text).length
+
+// =============================================================================
+// The rules by which a field's texts are split into words. The field's own options override those of its collection.
+
+type Schema = Pick<CollectionSchema, 'token_separators' | 'symbols_to_index'>
+
+const KNOWN = new WeakMap<Schema, Map<string, TokenRules>>()
+
+/** The rules of a field; those of the collection if it is undefined. Equal rules of a schema are the same object. */
+export function rulesOf(schema: Schema, field: Field | undefined): TokenRules {
+  if (field === undefined || !hasOwnRules(field)) return schema
+  const known = KNOWN.get(schema) ?? new Map<string, TokenRules>()
+  KNOWN.set(schema, known)
+  const own = ownRules(schema, field)
+  const key = JSON.stringify(own)
+  const rules = known.get(key) ?? own
+  known.set(key, rules)
+  return rules
+}
+
+const hasOwnRules = ({
+  token_separators,
+  symbols_to_index,
+  truncate_len,
+  stem,
+  stem_words,
+}: Field): boolean =>
+  stem ||
+  stem_words !== undefined ||
+  truncate_len !== undefined ||
+  (token_separators?.length ?? 0) > 0 ||
+  (symbols_to_index?.length ?? 0) > 0
+
+function ownRules(schema: Schema, field: Field): TokenRules {
+  const { token_separators, symbols_to_index, truncate_len, stem, stem_words, locale } = field
+  // As in Typesense, a dictionary replaces the stemmer.
+  const stemmer = stem_words ?? (stem ? locale : undefined)
+  return {
+    token_separators: token_separators?.length ? token_separators : schema.token_separators,
+    symbols_to_index: symbols_to_index?.length ? symbols_to_index : schema.symbols_to_index,
+    ...(truncate_len !== undefined && { truncate_len }),
+    ...(stemmer !== undefined && { stem: stemmer }),
+  }
+}
+
+// =============================================================================
+// Words that phrase a question but do not say what it is about. A query that found too little is relaxed by dropping them, unless it
+// has nothing else. A manual seldom says "I", so that such words would be the rarest ones of many questions.
+
+/**
+ * Tells the stopwords of a query: those of English, and those of the language that its words are in.
+ * @param words of the whole query, folded
+ */
+function stopwordsIn(words: readonly string[]): (word: string) => boolean {
+  const grammars = grammarsOf(words)
+  return (word) => isEnglishGrammar(word) || grammars.some((grammar) => grammar.words.has(word))
+}
+
+/** Tells the terms of a query that are stopwords alone. Their tokens may be stems, so it goes by what was typed. */
+function grammarIn(terms: readonly Term[]): (term: Term) => boolean {
+  const folded = new Map(terms.map((term) => [term, term.written.map((word) => foldWord(word))]))
+  const isStopword = stopwordsIn([...folded.values()].flat())
+  return (term) => folded.get(term)?.every(isStopword) ?? false
+}

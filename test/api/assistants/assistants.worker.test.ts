@@ -3,7 +3,7 @@
 import { env } from 'cloudflare:workers'
 import { parse } from 'valibot'
 import { beforeAll, describe, expect, it } from 'vitest'
-import { admitAsker, openAssistant } from '../../../src/api/http/open-assistant'
+import { admitAsker, openAssistant } from '../../../src/api/http/chat-names'
 import { newRecord } from '../../../src/api/http/request-log'
 import * as schemas from '../../../src/api/parley/response-schemas'
 import { askAssistant, type Changes } from '../../../src/api/shared/assistant'

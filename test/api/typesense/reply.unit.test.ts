@@ -1,6 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type AnswerShape, MessageEncoder } from '../../../src/api/typesense/encoder'
-import { answerStreaming, answerWhole } from '../../../src/api/typesense/reply'
+import {
+  type AnswerShape,
+  answerStreaming,
+  answerWhole,
+  MessageEncoder,
+} from '../../../src/api/typesense/encoder'
 import { contentOf } from '../../../src/lib/parts'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
 import { found } from '../turn-events'
