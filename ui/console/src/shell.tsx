@@ -6,6 +6,7 @@ import { checkKey } from './api'
 import { Recent } from './chat/recent'
 import { isOver, useDrop } from './import/dropped'
 import { forgetKey, key } from './key'
+import { Tool } from './parts/button'
 import { Icon, type IconName } from './parts/icon'
 import { nextTheme, theme } from './theme'
 
@@ -63,17 +64,14 @@ export function Shell({ children }: { children: ComponentChildren }) {
         Skip to the page
       </button>
       <header class="bar">
-        <button
+        <Tool
+          icon={open ? 'close' : 'menu'}
+          label={open ? 'Close the menu' : 'Open the menu'}
           ref={toggle}
-          type="button"
-          class="tool"
-          aria-label={open ? 'Close the menu' : 'Open the menu'}
           aria-expanded={open}
           aria-controls="menu"
           onClick={() => setOpen(!open)}
-        >
-          <Icon name={open ? 'close' : 'menu'} />
-        </button>
+        />
         <a class="brand" href={NEW}>
           <img src="/icon.svg" alt="" width="24" height="24" />
           Parley

@@ -3,8 +3,8 @@ import { useEffect, useState } from 'preact/hooks'
 import { go, to } from '../address'
 import { read, send, useLoaded } from '../api'
 import { type Choices, loadChoices } from '../chat/choices'
+import { Button } from '../parts/button'
 import { CheckField, Form, SelectField, TextField } from '../parts/form'
-import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Shown } from '../parts/states'
 import { Preview } from './preview'
@@ -38,10 +38,7 @@ export function AssistantPage({ name }: { name: string }) {
       actions={
         !isNew &&
         loaded.data && (
-          <a class="button primary" href={`./?assistant=${encodeURIComponent(name)}`}>
-            <Icon name="chat" />
-            Ask
-          </a>
+          <Button label="Ask" kind="primary" icon="chat" href={`./?assistant=${encodeURIComponent(name)}`} />
         )
       }
     >

@@ -1,8 +1,8 @@
 /** Assistants: the list, and one to change beside a live preview of its widget. */
 import { place, to } from '../address'
 import { mapped, read, send, useLoaded } from '../api'
+import { Button } from '../parts/button'
 import { many } from '../parts/format'
-import { Icon } from '../parts/icon'
 import { Item, ListPage } from '../parts/list-page'
 import { NotFound } from '../parts/not-found'
 import { AssistantPage } from './assistant'
@@ -28,12 +28,7 @@ function List() {
         title: 'No assistants yet',
         text: 'Make one over your collections, try it here, and paste it into a page.',
       }}
-      action={
-        <a class="button primary" href={to(['assistants', 'new'])}>
-          <Icon name="plus" />
-          New assistant
-        </a>
-      }
+      action={<Button label="New assistant" kind="primary" icon="plus" href={to(['assistants', 'new'])} />}
       item={({ name, model, collections = [], searches = [], questions }) => (
         <Item
           key={name}

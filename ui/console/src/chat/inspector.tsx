@@ -3,7 +3,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Turn } from '../../../widget/src/session'
 import { isRunning } from '../../../widget/src/turn'
 import { Refusal, read } from '../api'
-import { Icon } from '../parts/icon'
+import { Tool } from '../parts/button'
 import { Loading, Problem } from '../parts/states'
 import type { Chat } from './chat'
 import { liveSpans, traceSpans } from './spans'
@@ -33,9 +33,7 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
         <h2>Why this answer?</h2>
         {running && <span class="badge live">Live</span>}
         <span class="grow" />
-        <button type="button" class="tool" aria-label="Close the panel" title="Close" onClick={close}>
-          <Icon name="close" />
-        </button>
+        <Tool icon="close" label="Close the panel" title="Close" onClick={close} />
       </header>
       <div class="panel-body">
         <Why

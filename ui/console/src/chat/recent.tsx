@@ -3,8 +3,8 @@ import { useRef, useState } from 'preact/hooks'
 import { go, NEW, place, toConversation } from '../address'
 import { Refusal, read, send, useKept, useLoaded } from '../api'
 import { key } from '../key'
+import { Tool } from '../parts/button'
 import { Confirm } from '../parts/dialog'
-import { Icon } from '../parts/icon'
 import { chat as currentChat } from './chat'
 import type { Summary } from './wire'
 
@@ -73,24 +73,20 @@ export function Recent() {
                   {each.title || 'Untitled'}
                 </a>
                 <span class="recent-tools">
-                  <button
-                    type="button"
-                    class="tool small"
-                    aria-label={`Rename ${each.title || 'Untitled'}`}
+                  <Tool
+                    icon="edit"
+                    label={`Rename ${each.title || 'Untitled'}`}
                     title="Rename"
+                    small
                     onClick={() => setRenaming(each.id)}
-                  >
-                    <Icon name="edit" />
-                  </button>
-                  <button
-                    type="button"
-                    class="tool small"
-                    aria-label={`Delete ${each.title || 'Untitled'}`}
+                  />
+                  <Tool
+                    icon="bin"
+                    label={`Delete ${each.title || 'Untitled'}`}
                     title="Delete"
+                    small
                     onClick={() => setRemoving(each)}
-                  >
-                    <Icon name="bin" />
-                  </button>
+                  />
                 </span>
               </>
             )}

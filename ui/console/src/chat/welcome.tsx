@@ -1,6 +1,7 @@
 /** The chat before its first question: what can be asked, or what is missing for it. */
 import { NEW, to } from '../address'
 import type { Loaded } from '../api'
+import { Button } from '../parts/button'
 import { Icon } from '../parts/icon'
 import { Empty, Problem } from '../parts/states'
 import type { Chat } from './chat'
@@ -23,9 +24,7 @@ export function Welcome({ chat, choices, settled, open }: WelcomeProps) {
     return (
       <Empty icon="conversations" title="This conversation cannot be shown">
         <p role="alert">{lost}</p>
-        <a class="button primary" href={NEW}>
-          New conversation
-        </a>
+        <Button label="New conversation" kind="primary" href={NEW} />
       </Empty>
     )
   }
@@ -39,13 +38,8 @@ export function Welcome({ chat, choices, settled, open }: WelcomeProps) {
       <Empty icon="start" title="Welcome to Parley">
         <p>{missing}</p>
         <div class="welcome-actions">
-          <a class="button primary" href={to(['start'])}>
-            Get started
-          </a>
-          <a class="button" href={to(['import'])}>
-            <Icon name="upload" />
-            Import files
-          </a>
+          <Button label="Get started" kind="primary" href={to(['start'])} />
+          <Button label="Import files" icon="upload" href={to(['import'])} />
         </div>
       </Empty>
     )

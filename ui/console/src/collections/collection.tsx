@@ -3,8 +3,8 @@ import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { to } from '../address'
 import { read, useLoaded } from '../api'
+import { Button } from '../parts/button'
 import { many } from '../parts/format'
-import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Empty, Shown } from '../parts/states'
 import { Tabs } from '../parts/tabs'
@@ -53,15 +53,14 @@ export function CollectionPage({ name, tab }: { name: string; tab: string }) {
         data && (
           <>
             {hasDocuments(data) && (
-              <a class="button" href={to(['import'], { into: name })}>
-                <Icon name="upload" />
-                Import files
-              </a>
+              <Button label="Import files" icon="upload" href={to(['import'], { into: name })} />
             )}
-            <a class="button primary" href={`./?collection=${encodeURIComponent(name)}`}>
-              <Icon name="chat" />
-              Ask
-            </a>
+            <Button
+              label="Ask"
+              kind="primary"
+              icon="chat"
+              href={`./?collection=${encodeURIComponent(name)}`}
+            />
           </>
         )
       }
@@ -84,9 +83,7 @@ export function CollectionPage({ name, tab }: { name: string; tab: string }) {
         <Shown of={loaded}>{(collection) => VIEWS[tab]?.(collection, loaded.reload)}</Shown>
       ) : (
         <Empty icon="search" title="There is nothing at this address">
-          <a class="button" href={to(['collections', name])}>
-            Search {name}
-          </a>
+          <Button label={`Search ${name}`} href={to(['collections', name])} />
         </Empty>
       )}
     </Page>

@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import { to } from '../address'
 import { send } from '../api'
+import { Button } from '../parts/button'
 import { Dialog } from '../parts/dialog'
 import { Form, SelectField, TextField } from '../parts/form'
 import { many } from '../parts/format'
@@ -27,9 +28,11 @@ const Connected = ({ collection }: { collection: Collection }) => (
     </p>
     <Schema collection={collection} />
     <div class="dialog-foot">
-      <a class="button primary" href={to(['collections', collection.name])}>
-        Search {collection.name}
-      </a>
+      <Button
+        label={`Search ${collection.name}`}
+        kind="primary"
+        href={to(['collections', collection.name])}
+      />
     </div>
   </div>
 )

@@ -1,9 +1,9 @@
 /** A document: as it is stored, and in the passages that a model reads of it. */
 import { useState } from 'preact/hooks'
 import { Refusal, send } from '../api'
+import { Button } from '../parts/button'
 import { Copy } from '../parts/copy'
 import { Dialog } from '../parts/dialog'
-import { Icon } from '../parts/icon'
 import { Raw } from '../parts/raw'
 import { Problem } from '../parts/states'
 import { changeDocument, EditDocument, pathOfDocument } from './edit-document'
@@ -59,15 +59,7 @@ export function DocumentDialog({ collection, document: given, close, changed }: 
       <div class="dialog-body">
         <div class="page-actions">
           {VIEWS.map((each) => (
-            <button
-              key={each}
-              type="button"
-              class="button"
-              aria-pressed={each === view}
-              onClick={() => setView(each)}
-            >
-              {each}
-            </button>
+            <Button label={each} key={each} aria-pressed={each === view} onClick={() => setView(each)} />
           ))}
         </div>
         {view === 'Passages' ? (
@@ -89,26 +81,22 @@ export function DocumentDialog({ collection, document: given, close, changed }: 
             {before && 'Saved.'}
           </span>
           {before && (
-            <button
-              type="button"
-              class="button"
+            <Button
+              label="Undo"
               onClick={() =>
                 changeDocument(collection, document, before).then(
                   () => saved(before),
                   (fault) => setError(Refusal.of(fault)),
                 )
               }
-            >
-              Undo
-            </button>
+            />
           )}
-          <button type="button" class="button" onClick={() => setEditing(true)}>
-            <Icon name="edit" />
-            Edit
-          </button>
-          <button type="button" class={sure ? 'button danger' : 'button'} onClick={remove}>
-            {sure ? 'Delete for good' : 'Delete the document'}
-          </button>
+          <Button label="Edit" icon="edit" onClick={() => setEditing(true)} />
+          <Button
+            label={sure ? 'Delete for good' : 'Delete the document'}
+            kind={sure ? 'danger' : ''}
+            onClick={remove}
+          />
         </div>
       )}
     </Dialog>

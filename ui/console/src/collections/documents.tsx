@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { go, place, to } from '../address'
 import { mapped, read, useLoaded } from '../api'
 import { titleOf } from '../chat/insight'
-import { Icon } from '../parts/icon'
+import { Button } from '../parts/button'
 import { List, Pager } from '../parts/list'
 import { DocumentDialog } from './document-dialog'
 import { excerpt } from './excerpt'
@@ -44,21 +44,19 @@ export function Documents({ collection, changed }: { collection: Collection; cha
                 title: 'No documents yet',
                 text: 'Import files, or send documents to the API.',
                 action: (
-                  <a class="button primary" href={to(['import'], { into: name })}>
-                    <Icon name="upload" />
-                    Import files
-                  </a>
+                  <Button
+                    label="Import files"
+                    kind="primary"
+                    icon="upload"
+                    href={to(['import'], { into: name })}
+                  />
                 ),
               }
             : {
                 icon: 'file',
                 title: 'There is no such page',
                 text: 'It has fewer documents than that.',
-                action: (
-                  <a class="button" href={to(['collections', name, 'documents'])}>
-                    The first page
-                  </a>
-                ),
+                action: <Button label="The first page" href={to(['collections', name, 'documents'])} />,
               }
         }
         item={({ document }) => (

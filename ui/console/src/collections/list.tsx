@@ -3,9 +3,9 @@ import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { go, place, to } from '../address'
 import { mapped, Refusal, read, send, useLoaded } from '../api'
+import { Button } from '../parts/button'
 import { Dialog } from '../parts/dialog'
 import { ago, many } from '../parts/format'
-import { Icon } from '../parts/icon'
 import { Item, ListPage } from '../parts/list-page'
 import { Loading, Problem } from '../parts/states'
 import { EmbeddingState } from './embedding-state'
@@ -26,14 +26,8 @@ export function CollectionList() {
       }}
       action={
         <>
-          <a class="button" href={to(['collections'], { connect: '1' })}>
-            <Icon name="plus" />
-            Connect a cluster
-          </a>
-          <a class="button primary" href={to(['import'])}>
-            <Icon name="upload" />
-            Import files
-          </a>
+          <Button label="Connect a cluster" icon="plus" href={to(['collections'], { connect: '1' })} />
+          <Button label="Import files" kind="primary" icon="upload" href={to(['import'])} />
         </>
       }
       item={(each) => (

@@ -1,7 +1,7 @@
 /** How the nodes of a collection's cluster answer. */
 import { read, useLoaded } from '../api'
+import { Button } from '../parts/button'
 import { duration, many } from '../parts/format'
-import { Icon } from '../parts/icon'
 import { Shown } from '../parts/states'
 import { pathOf } from './wire'
 
@@ -43,10 +43,7 @@ export function Nodes({ name }: { name: string }) {
                 </li>
               ))}
             </ul>
-            <button type="button" class="button" onClick={loaded.reload}>
-              <Icon name="again" />
-              Ask again
-            </button>
+            <Button label="Ask again" icon="again" onClick={loaded.reload} />
           </details>
         )}
       </Shown>

@@ -1,5 +1,4 @@
 /** A hit of a search, and why it stands where it stands. */
-
 import { plain } from '../../../widget/src/plain'
 import { titleOf } from '../chat/insight'
 import { likeness, many, share } from '../parts/format'

@@ -1,9 +1,9 @@
 /** The fields of a collection, and what its searches go by. */
 import { useState } from 'preact/hooks'
 import { send } from '../api'
+import { Button, Tool } from '../parts/button'
 import { Confirm } from '../parts/dialog'
 import { changesOf, JsonDialog } from '../parts/form'
-import { Icon } from '../parts/icon'
 import { Table } from '../parts/table'
 import { type Collection, pathOf } from './wire'
 
@@ -22,13 +22,8 @@ export function EditSchema({ collection, changed }: { collection: Collection; ch
   return (
     <>
       <div class="page-actions">
-        <button type="button" class="button" onClick={() => setOpen('sets')}>
-          Synonyms and curations
-        </button>
-        <button type="button" class="button" onClick={() => setOpen('field')}>
-          <Icon name="plus" />
-          Add a field
-        </button>
+        <Button label="Synonyms and curations" onClick={() => setOpen('sets')} />
+        <Button label="Add a field" icon="plus" onClick={() => setOpen('field')} />
       </div>
       <Schema collection={collection} remove={(field) => alter({ fields: [{ name: field, drop: true }] })} />
       {open === 'field' && (
@@ -96,16 +91,13 @@ export function Schema({ collection: { name, fields }, remove }: SchemaProps) {
             </span>,
             ...(remove
               ? [
-                  <button
-                    key="remove"
-                    type="button"
-                    class="tool"
-                    aria-label={`Remove the field ${field.name}`}
+                  <Tool
+                    icon="bin"
+                    label={`Remove the field ${field.name}`}
                     title="Remove"
+                    key="remove"
                     onClick={() => setRemoving(field.name)}
-                  >
-                    <Icon name="bin" />
-                  </button>,
+                  />,
                 ]
               : []),
           ],

@@ -1,5 +1,6 @@
 /** How much each field counts in a search, and how much meaning counts against words. */
 import { useEffect, useId, useState } from 'preact/hooks'
+import { Button } from '../parts/button'
 import { MOST_WEIGHT, type Query } from './query'
 import { type Collection, textFields, vectorField } from './wire'
 
@@ -61,13 +62,10 @@ export function Weights({ collection, query: { by, weights, alpha }, change }: W
           </div>
         )}
         {isSet && (
-          <button
-            type="button"
-            class="button"
+          <Button
+            label="Reset the weights"
             onClick={() => change(() => ({ weights: new Map(), alpha: '' }))}
-          >
-            Reset the weights
-          </button>
+          />
         )}
       </div>
       <p class="hint">

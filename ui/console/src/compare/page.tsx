@@ -10,6 +10,7 @@ import { SettingsFields } from '../chat/settings-fields'
 import { traceSpans } from '../chat/spans'
 import { useTitles } from '../chat/titles'
 import { Why } from '../chat/why'
+import { Button } from '../parts/button'
 import { Form } from '../parts/form'
 import { count, duration } from '../parts/format'
 import { Page } from '../parts/page'
@@ -40,9 +41,7 @@ export default function Compare() {
       <Page title="Two answers">
         <Empty icon="compare" title="No answer is chosen">
           <p>Ask a question, press “Compare” below its answer, and change a setting.</p>
-          <a class="button primary" href={NEW}>
-            Ask a question
-          </a>
+          <Button label="Ask a question" kind="primary" href={NEW} />
         </Empty>
       </Page>
     )

@@ -6,6 +6,7 @@ import { chat } from '../chat/chat'
 import { citedIn } from '../chat/cited'
 import { refOf, useTitles } from '../chat/titles'
 import type { PromptSource } from '../chat/wire'
+import { Button } from '../parts/button'
 import { Confirm } from '../parts/dialog'
 import { download } from '../parts/download'
 import { duration, many, when } from '../parts/format'
@@ -39,30 +40,18 @@ export function ConversationPage({ id }: { id: string }) {
       actions={
         data && (
           <>
-            <button
-              type="button"
-              class="button"
+            <Button
+              label="JSON"
+              icon="download"
               onClick={() => download(`${id}.json`, 'application/json', JSON.stringify(data, null, 2))}
-            >
-              <Icon name="download" />
-              JSON
-            </button>
-            <button
-              type="button"
-              class="button"
+            />
+            <Button
+              label="Markdown"
+              icon="download"
               onClick={() => download(`${id}.md`, 'text/markdown', asMarkdown(data))}
-            >
-              <Icon name="download" />
-              Markdown
-            </button>
-            <button type="button" class="button" onClick={() => setRemoving(true)}>
-              <Icon name="bin" />
-              Delete
-            </button>
-            <a class="button primary" href={toConversation(id)}>
-              <Icon name="chat" />
-              Open in the chat
-            </a>
+            />
+            <Button label="Delete" icon="bin" onClick={() => setRemoving(true)} />
+            <Button label="Open in the chat" kind="primary" icon="chat" href={toConversation(id)} />
           </>
         )
       }

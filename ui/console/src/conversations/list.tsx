@@ -1,6 +1,7 @@
 /** The list of conversations, whatever protocol began them. */
 import { NEW, to } from '../address'
 import { usePagedList } from '../api'
+import { Button } from '../parts/button'
 import { ago, count, many, when } from '../parts/format'
 import { type EmptyProps, List, More } from '../parts/list'
 import { Page } from '../parts/page'
@@ -53,11 +54,7 @@ const NONE: EmptyProps = {
   icon: 'conversations',
   title: 'No conversations yet',
   text: 'Questions that are asked here, in the widget or by a program are listed here.',
-  action: (
-    <a class="button primary" href={NEW}>
-      Ask a question
-    </a>
-  ),
+  action: <Button label="Ask a question" kind="primary" href={NEW} />,
 }
 
 const Row = ({ of }: { of: Listed }) => (

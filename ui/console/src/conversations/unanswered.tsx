@@ -2,6 +2,7 @@
 import { mapFew } from '../../../../src/lib/few'
 import { NEW, toConversation } from '../address'
 import { useLoaded } from '../api'
+import { Button } from '../parts/button'
 import { ago, many } from '../parts/format'
 import { List } from '../parts/list'
 import { Item } from '../parts/list-page'
@@ -41,11 +42,7 @@ export function Unanswered() {
           icon: 'check',
           title: 'Nothing is left unanswered',
           text: 'Answers that cite no document are listed here, so that you see what your documents lack.',
-          action: (
-            <a class="button primary" href={NEW}>
-              Ask a question
-            </a>
-          ),
+          action: <Button label="Ask a question" kind="primary" href={NEW} />,
         }}
         item={({ question, turns }) => {
           const last = turns.reduce((best, each) => (each.at > best.at ? each : best))

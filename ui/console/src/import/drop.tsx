@@ -1,5 +1,6 @@
 /** Where files are dropped, or chosen. */
 import { useRef } from 'preact/hooks'
+import { Button } from '../parts/button'
 import { Icon } from '../parts/icon'
 import { files, isOver } from './dropped'
 import type { Chosen } from './files'
@@ -27,12 +28,8 @@ export function Drop({ start }: { start: (choose: () => Promise<Chosen>) => void
         AsciiDoc and plain text
       </p>
       <div class="drop-buttons">
-        <button type="button" class="button primary" onClick={() => folder.current?.click()}>
-          Choose a folder
-        </button>
-        <button type="button" class="button" onClick={() => single.current?.click()}>
-          Choose files
-        </button>
+        <Button label="Choose a folder" kind="primary" onClick={() => folder.current?.click()} />
+        <Button label="Choose files" onClick={() => single.current?.click()} />
       </div>
       <input
         ref={single}

@@ -4,6 +4,7 @@ import { place, to } from '../address'
 import { Refusal, useLoaded } from '../api'
 import { titleOf } from '../chat/insight'
 import { excerpt } from '../collections/excerpt'
+import { Button } from '../parts/button'
 import { count, many } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Loading, Problem } from '../parts/states'
@@ -124,17 +125,15 @@ export function Preview({ runner, content, title, unreadable, into, again }: Pre
               <Icon name="right" />
             </a>
           ) : (
-            <a class="button primary" href={`./?collection=${encodeURIComponent(name)}`}>
-              <Icon name="chat" />
-              Ask {name}
-            </a>
+            <Button
+              label={`Ask ${name}`}
+              kind="primary"
+              icon="chat"
+              href={`./?collection=${encodeURIComponent(name)}`}
+            />
           )}
-          <a class="button" href={to(['collections', name])}>
-            Search it
-          </a>
-          <button type="button" class="button quiet" onClick={again}>
-            Import more
-          </button>
+          <Button label="Search it" href={to(['collections', name])} />
+          <Button label="Import more" kind="quiet" onClick={again} />
         </div>
       </>
     )
@@ -196,22 +195,21 @@ export function Preview({ runner, content, title, unreadable, into, again }: Pre
             </div>
           )}
           <div class="page-actions">
-            <button type="button" class="button primary" disabled={!data || busy || idle} onClick={start}>
-              <Icon name="upload" />
-              {sending.step === 'failed' ? 'Try again' : 'Import'}
-            </button>
-            <button type="button" class="button quiet" disabled={busy} onClick={again}>
-              Choose other files
-            </button>
+            <Button
+              label={sending.step === 'failed' ? 'Try again' : 'Import'}
+              kind="primary"
+              icon="upload"
+              disabled={!data || busy || idle}
+              onClick={start}
+            />
+            <Button label="Choose other files" kind="quiet" disabled={busy} onClick={again} />
           </div>
         </div>
       )}
       <Faults title="Not read" faults={unread} />
       {nothing && (
         <div class="page-actions">
-          <button type="button" class="button" onClick={again}>
-            Choose other files
-          </button>
+          <Button label="Choose other files" onClick={again} />
         </div>
       )}
     </>

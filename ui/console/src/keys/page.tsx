@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import { to } from '../address'
 import { mapped, read, send, useLoaded } from '../api'
 import type { Assistant } from '../chat/choices'
+import { Button } from '../parts/button'
 import { Copy } from '../parts/copy'
 import { Dialog } from '../parts/dialog'
 import { Form, SelectField, TextField } from '../parts/form'
@@ -139,9 +140,7 @@ function NewKey({ close }: { close: () => void }) {
             </>
           )}
           <div class="dialog-foot">
-            <button type="button" class="button primary" onClick={close}>
-              Done
-            </button>
+            <Button label="Done" kind="primary" onClick={close} />
           </div>
         </div>
       </Dialog>

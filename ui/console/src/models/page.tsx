@@ -2,6 +2,7 @@
 import { useState } from 'preact/hooks'
 import { Refusal, read, send, useAction, useLoaded } from '../api'
 import { loadChoices, type Model } from '../chat/choices'
+import { Button } from '../parts/button'
 import { duration } from '../parts/format'
 import { Item, ListPage } from '../parts/list-page'
 import { makeHistory, missingOf } from './history'
@@ -81,9 +82,7 @@ function MissingHistory({ name, made }: { name: string; made: () => void }) {
       <span role="status" class="bad">
         {error?.message ?? `It cannot answer: its history ${name} was deleted.`}
       </span>
-      <button type="button" class="button" disabled={busy} onClick={() => start()}>
-        Make an empty one
-      </button>
+      <Button label="Make an empty one" disabled={busy} onClick={() => start()} />
     </>
   )
 }
@@ -115,15 +114,12 @@ function Test({ model, collection }: { model: Model; collection: string | undefi
         {tested?.state === 'good' && <span class="badge good">answered in {duration(tested.ms)}</span>}
         {tested?.state === 'bad' && <span class="bad">{tested.message}</span>}
       </span>
-      <button
-        type="button"
-        class="button"
+      <Button
+        label="Test"
         disabled={collection === undefined || tested?.state === 'asking'}
         title={collection === undefined ? 'Import documents first: a test asks one question about them.' : ''}
         onClick={run}
-      >
-        Test
-      </button>
+      />
     </>
   )
 }

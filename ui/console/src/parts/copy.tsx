@@ -1,6 +1,6 @@
 /** A button that copies a text and shows that it has. */
 import { useState } from 'preact/hooks'
-import { Icon } from './icon'
+import { Tool } from './button'
 
 const SHOWN_MS = 1_600
 
@@ -16,8 +16,10 @@ export function Copy({ text, label = 'Copy' }: { text: string; label?: string })
   }
   const said = { ready: label, copied: 'Copied', failed: 'The browser did not let this page copy' }[state]
   return (
-    <button type="button" class="tool" aria-label={said} title={said} onClick={copy}>
-      <Icon name={state === 'copied' ? 'check' : state === 'failed' ? 'warning' : 'copy'} />
-    </button>
+    <Tool
+      icon={state === 'copied' ? 'check' : state === 'failed' ? 'warning' : 'copy'}
+      label={said}
+      onClick={copy}
+    />
   )
 }

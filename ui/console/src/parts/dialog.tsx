@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useId, useRef } from 'preact/hooks'
 import { useAction } from '../api'
-import { Icon } from './icon'
+import { Button, Tool } from './button'
 import { Problem } from './states'
 
 interface DialogProps {
@@ -29,15 +29,7 @@ export function Dialog({ title, close, children, class: className = '' }: Dialog
     <dialog ref={element} class={`dialog ${className}`} aria-labelledby={id} onClose={close}>
       <div class="dialog-head">
         <h2 id={id}>{title}</h2>
-        <button
-          type="button"
-          class="tool"
-          aria-label="Close"
-          title="Close"
-          onClick={() => element.current?.close()}
-        >
-          <Icon name="close" />
-        </button>
+        <Tool icon="close" label="Close" onClick={() => element.current?.close()} />
       </div>
       {children}
     </dialog>
@@ -64,12 +56,8 @@ export function Confirm({ title, children, action, run, close }: ConfirmProps) {
       <div class="dialog-body">{children}</div>
       {error && <Problem error={error} />}
       <div class="dialog-foot">
-        <button type="button" class="button" onClick={close}>
-          Cancel
-        </button>
-        <button type="button" class="button danger" disabled={busy} onClick={() => start()}>
-          {action}
-        </button>
+        <Button label="Cancel" onClick={close} />
+        <Button label={action} kind="danger" disabled={busy} onClick={() => start()} />
       </div>
     </Dialog>
   )

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { Refusal, useAction } from '../api'
+import { Button } from './button'
 import { Dialog } from './dialog'
 import { Problem } from './states'
 
@@ -172,9 +173,7 @@ export function Form({
       {children}
       {error && <Problem error={error} />}
       <div class={own === undefined ? 'dialog-foot' : 'page-actions'}>
-        <button type="submit" class="button primary" disabled={busy || disabled}>
-          {busy ? running : action}
-        </button>
+        <Button label={busy ? running : action} kind="primary" type="submit" disabled={busy || disabled} />
         {beside}
       </div>
     </form>

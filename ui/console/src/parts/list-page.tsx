@@ -3,8 +3,8 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { go, place, to } from '../address'
 import type { Loaded } from '../api'
+import { Button, Tool } from './button'
 import { Confirm } from './dialog'
-import { Icon } from './icon'
 import { type EmptyProps, List } from './list'
 import { Page } from './page'
 
@@ -31,10 +31,7 @@ interface ListPageProps<T> {
 export function ListPage<T>({ title, lead, list, empty, item, above, children, ...more }: ListPageProps<T>) {
   const { page = '', fresh, form } = more
   const action = more.action ?? (
-    <a class="button primary" href={to([page], { new: '1' })}>
-      <Icon name="plus" />
-      {fresh}
-    </a>
+    <Button label={fresh ?? ''} kind="primary" icon="plus" href={to([page], { new: '1' })} />
   )
   const close = () => {
     // A form that leads elsewhere has left the page.
@@ -89,21 +86,9 @@ export function Item({ name, href, about, called, edit, remove, children }: Item
         <p class="soft">{about}</p>
       </div>
       {children}
-      {edit && (
-        <button type="button" class="tool" aria-label={`Edit ${called}`} title="Edit" onClick={edit}>
-          <Icon name="edit" />
-        </button>
-      )}
+      {edit && <Tool icon="edit" label={`Edit ${called}`} title="Edit" onClick={edit} />}
       {remove && (
-        <button
-          type="button"
-          class="tool"
-          aria-label={`Delete ${called}`}
-          title="Delete"
-          onClick={() => setRemoving(true)}
-        >
-          <Icon name="bin" />
-        </button>
+        <Tool icon="bin" label={`Delete ${called}`} title="Delete" onClick={() => setRemoving(true)} />
       )}
       {remove && removing && (
         <Confirm

@@ -1,6 +1,7 @@
 /** Lists of every page: while they load, when they are empty, when they failed, and how to get at the rest of them. */
 import type { ComponentChildren } from 'preact'
 import type { Loaded, PagedList } from '../api'
+import { Button } from './button'
 import { count } from './format'
 import { Icon, type IconName } from './icon'
 import { Empty, Problem, Shown } from './states'
@@ -67,9 +68,7 @@ export const More = <T,>({ of: { data = [], more }, title }: { of: PagedList<T>;
     <>
       {more.error && <Problem error={more.error} />}
       <div class="pager">
-        <button type="button" class="button" disabled={more.busy} onClick={() => more.start()}>
-          {more.busy ? 'Loading …' : title}
-        </button>
+        <Button label={more.busy ? 'Loading …' : title} disabled={more.busy} onClick={() => more.start()} />
         <span class="soft">{count(data.length)} loaded</span>
       </div>
     </>
@@ -87,15 +86,12 @@ interface PagerProps {
 export const Pager = ({ page, last, label, turn }: PagerProps) =>
   (last > 1 || page > 1) && (
     <nav class="pager" aria-label={label}>
-      <button
-        type="button"
-        class="button"
+      <Button
+        label="Previous"
+        icon="left"
         disabled={page <= 1}
         onClick={() => turn(Math.min(page - 1, last))}
-      >
-        <Icon name="left" />
-        Previous
-      </button>
+      />
       <span class="soft">
         Page {count(page)} of {count(last)}
       </span>

@@ -2,6 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import type { Loaded, Refusal } from '../api'
 import { forgetKey } from '../key'
+import { Button } from './button'
 import { Icon, type IconName } from './icon'
 
 export function Empty({
@@ -36,16 +37,8 @@ export function Problem({ error, retry }: { error: Refusal; retry?: () => void }
         {isGone && ' It may have been deleted, or the link is mistyped.'}
       </p>
       <div class="notice-actions">
-        {isKey && (
-          <button type="button" class="button" onClick={forgetKey}>
-            Switch key
-          </button>
-        )}
-        {retry && (
-          <button type="button" class="button" onClick={retry}>
-            Try again
-          </button>
-        )}
+        {isKey && <Button label="Switch key" onClick={forgetKey} />}
+        {retry && <Button label="Try again" onClick={retry} />}
       </div>
     </div>
   )

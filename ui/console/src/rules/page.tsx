@@ -2,9 +2,9 @@
 import { useState } from 'preact/hooks'
 import { place, to } from '../address'
 import { mapped, Refusal, read, send, useLoaded } from '../api'
+import { Button } from '../parts/button'
 import { JsonDialog } from '../parts/form'
 import { many } from '../parts/format'
-import { Icon } from '../parts/icon'
 import { Item, ListPage } from '../parts/list-page'
 import { NotFound } from '../parts/not-found'
 import { Tabs } from '../parts/tabs'
@@ -123,10 +123,12 @@ function Listed({
       list={mapped(list, listed)}
       empty={{ icon: 'settings', title: `No ${title.toLowerCase()} yet`, text: lead }}
       action={
-        <button type="button" class="button primary" onClick={() => setEdited({ [key]: '', ...example })}>
-          <Icon name="plus" />
-          New {one}
-        </button>
+        <Button
+          label={`New ${one}`}
+          kind="primary"
+          icon="plus"
+          onClick={() => setEdited({ [key]: '', ...example })}
+        />
       }
       item={(rule) => (
         <Item

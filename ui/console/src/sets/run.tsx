@@ -13,9 +13,9 @@ import { to } from '../address'
 import { useLoaded } from '../api'
 import { described } from '../chat/settings'
 import { addressOf } from '../compare/side'
+import { Button } from '../parts/button'
 import { download } from '../parts/download'
 import { many, when } from '../parts/format'
-import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { Empty, Shown } from '../parts/states'
@@ -66,14 +66,11 @@ export function RunPage({ name, id, before }: RunProps) {
         )
       }
       actions={
-        <button
-          type="button"
-          class="button"
+        <Button
+          label="JSON"
+          icon="download"
           onClick={() => download(`${name}.json`, 'application/json', JSON.stringify(exported, null, 2))}
-        >
-          <Icon name="download" />
-          JSON
-        </button>
+        />
       }
     >
       <Table

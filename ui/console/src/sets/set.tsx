@@ -6,8 +6,8 @@ import { useAction, useKept, useLoaded } from '../api'
 import { loadChoices } from '../chat/choices'
 import { type ChatSettings, described, settings } from '../chat/settings'
 import { SettingsFields } from '../chat/settings-fields'
+import { Button } from '../parts/button'
 import { many, when } from '../parts/format'
-import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Empty, Problem, Shown } from '../parts/states'
 import { Table } from '../parts/table'
@@ -24,14 +24,7 @@ export function SetPage({ name }: { name: string }) {
       title={name}
       up={{ title: 'Question sets', href: to(['sets']) }}
       lead={set.data && many(set.data.questions.length, 'question')}
-      actions={
-        set.data && (
-          <button type="button" class="button" onClick={() => setEditing(true)}>
-            <Icon name="edit" />
-            Edit
-          </button>
-        )
-      }
+      actions={set.data && <Button label="Edit" icon="edit" onClick={() => setEditing(true)} />}
     >
       {editing && set.data && (
         <SetDialog
@@ -53,9 +46,7 @@ export function SetPage({ name }: { name: string }) {
           ) : (
             <Empty icon="sets" title="There is no such set in this browser">
               <p>Sets are kept in the browser that they were made in.</p>
-              <a class="button" href={to(['sets'])}>
-                All sets
-              </a>
+              <Button label="All sets" href={to(['sets'])} />
             </Empty>
           )
         }
@@ -109,16 +100,12 @@ function NewRun({ set }: { set: QuestionSet }) {
                 ? `${now.done} of ${many(now.of, 'question')}`
                 : `A run of ${now.set} goes on: ${now.done} of ${now.of}`}
             </span>
-            <button type="button" class="button" onClick={stopRun}>
-              Stop
-            </button>
+            <Button label="Stop" onClick={stopRun} />
           </div>
         )}
         {!now && (
           <div>
-            <button type="submit" class="button primary">
-              Ask {many(set.questions.length, 'question')}
-            </button>
+            <Button label={`Ask ${many(set.questions.length, 'question')}`} kind="primary" type="submit" />
           </div>
         )}
       </form>
@@ -141,9 +128,7 @@ function Runs({ set: { name, runs } }: { set: QuestionSet }) {
       <div class="card-bar">
         <h2>Runs</h2>
         {now && before ? (
-          <a class="button" href={to(['sets', name, now.id], { before: before.id })}>
-            Compare the two
-          </a>
+          <Button label="Compare the two" href={to(['sets', name, now.id], { before: before.id })} />
         ) : (
           runs.length > 1 && <span class="soft">Tick two to compare them.</span>
         )}

@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import { nameOf } from '../../../../scripts/parley/import/site.mjs'
 import { to } from '../address'
 import { mapped, read, send, useAction, useLoaded } from '../api'
+import { Button } from '../parts/button'
 import { Dialog } from '../parts/dialog'
 import { CheckField, Form, TextField } from '../parts/form'
 import { ago, many, when } from '../parts/format'
@@ -132,9 +133,7 @@ function ReadNow({ source, done }: { source: Source; done: () => void }) {
   })
   return (
     <>
-      <button type="button" class="button" disabled={busy} onClick={() => start()}>
-        {busy ? 'Reading …' : 'Read now'}
-      </button>
+      <Button label={busy ? 'Reading …' : 'Read now'} disabled={busy} onClick={() => start()} />
       {error && <Problem error={error} />}
     </>
   )

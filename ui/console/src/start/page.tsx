@@ -13,9 +13,9 @@ import { loadChoices } from '../chat/choices'
 import type { RecordedTurn } from '../conversations/record'
 import { collectionName } from '../import/preview'
 import { server } from '../import/server'
+import { Button } from '../parts/button'
 import { Copy } from '../parts/copy'
 import { Form, SelectField, TextField } from '../parts/form'
-import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { Problem, Shown } from '../parts/states'
@@ -61,10 +61,12 @@ export default function Start() {
                 />
               )}
               <div class="page-actions">
-                <a class={isEmpty ? 'button primary' : 'button'} href={to(['import'], { next: 'start' })}>
-                  <Icon name="upload" />
-                  Import files
-                </a>
+                <Button
+                  label="Import files"
+                  kind={isEmpty ? 'primary' : ''}
+                  icon="upload"
+                  href={to(['import'], { next: 'start' })}
+                />
               </div>
             </Step>
             <Step title="Who answers" done={known} waits={collection === '' ? 1 : undefined}>
@@ -186,9 +188,7 @@ function Snippet({ assistant }: { assistant: string }) {
       {error && <Problem error={error} />}
       {value === undefined && (
         <div class="page-actions">
-          <button type="button" class="button primary" onClick={() => start()}>
-            Get the embed code
-          </button>
+          <Button label="Get the embed code" kind="primary" onClick={() => start()} />
         </div>
       )}
     </>

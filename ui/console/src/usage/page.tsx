@@ -3,6 +3,7 @@ import { useState } from 'preact/hooks'
 import { priced } from '../../../../scripts/parley/prices.mjs'
 import { go, NEW, place, to } from '../address'
 import { Refusal, read, useLoaded } from '../api'
+import { Button } from '../parts/button'
 import { count, money } from '../parts/format'
 import { Page } from '../parts/page'
 import { Empty, Shown } from '../parts/states'
@@ -114,9 +115,7 @@ export default function UsagePage() {
           rows.length === 0 && (
             <Empty icon="usage" title="Nothing was asked in this time">
               <p>Each question that is answered adds a turn here, with the tokens that its model reports.</p>
-              <a class="button primary" href={NEW}>
-                Ask a question
-              </a>
+              <Button label="Ask a question" kind="primary" href={NEW} />
             </Empty>
           )
         }

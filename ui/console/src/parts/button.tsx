@@ -1,0 +1,55 @@
+/** Buttons, and links that look like them. */
+import type { ButtonHTMLAttributes } from 'preact'
+import { Icon, type IconName } from './icon'
+
+interface ButtonProps extends Omit<ButtonHTMLAttributes, 'class' | 'icon' | 'label'> {
+  label: string
+  kind?: 'primary' | 'danger' | 'quiet' | ''
+  icon?: IconName
+  /** where it leads; absent: it is no link */
+  href?: string
+}
+
+export function Button({ label, kind = '', icon, href, ...attributes }: ButtonProps) {
+  const look = `button ${kind}`.trim()
+  const content = (
+    <>
+      {icon && <Icon name={icon} />}
+      {label}
+    </>
+  )
+  if (href !== undefined) {
+    return (
+      <a class={look} href={href}>
+        {content}
+      </a>
+    )
+  }
+  return (
+    <button type="button" class={look} {...attributes}>
+      {content}
+    </button>
+  )
+}
+
+interface ToolProps extends Omit<ButtonHTMLAttributes, 'class' | 'icon' | 'label' | 'title'> {
+  icon: IconName
+  /** what a screen reader says of it */
+  label: string
+  /** the hint, where that is shorter */
+  title?: string
+  small?: boolean
+}
+
+/** A button with nothing but an icon. */
+export const Tool = ({ icon, label, title = label, small = false, ...attributes }: ToolProps) => (
+  <button
+    type="button"
+    class={small ? 'tool small' : 'tool'}
+    aria-label={label}
+    title={title}
+    {...attributes}
+  >
+    <Icon name={icon} />
+  </button>
+)
