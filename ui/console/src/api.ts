@@ -138,6 +138,9 @@ export function useLoaded<T>(name: string | undefined, load: (signal: AbortSigna
   }
 }
 
+/** What a path answers. */
+export const useRead = <T>(path: string): Loaded<T> => useLoaded(path, (signal) => read<T>(path, signal))
+
 /** Loaded data that keeps what it shows while other data is on its way; `loading` tells that it is. */
 export function useKept<T>(loaded: Loaded<T>): Loaded<T> {
   const last = useRef<T | undefined>(undefined)

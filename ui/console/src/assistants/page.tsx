@@ -1,6 +1,6 @@
 /** Assistants: the list, and one to change beside a live preview of its widget. */
 import { place, to } from '../address'
-import { mapped, read, send, useLoaded } from '../api'
+import { mapped, send, useRead } from '../api'
 import { Button } from '../parts/button'
 import { many } from '../parts/format'
 import { Item, ListPage } from '../parts/list-page'
@@ -15,9 +15,7 @@ export default function Assistants() {
 }
 
 function List() {
-  const list = useLoaded('assistants', (signal) =>
-    read<{ assistants: StoredAssistant[] }>('/assistants', signal),
-  )
+  const list = useRead<{ assistants: StoredAssistant[] }>('/assistants')
   return (
     <ListPage
       title="Assistants"
@@ -39,10 +37,7 @@ function List() {
           remove={{
             action: 'Delete the assistant',
             says: <p>Pages that show it stop answering. Its collections and conversations stay.</p>,
-            run: async () => {
-              await send('DELETE', `/assistants/${encodeURIComponent(name)}`)
-              list.reload()
-            },
+            run: () => send('DELETE', `/assistants/${encodeURIComponent(name)}`).then(list.reload),
           }}
         >
           {questions.length > 0 && <span class="badge">{many(questions.length, 'first question')}</span>}

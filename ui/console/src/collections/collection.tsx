@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { to } from '../address'
-import { read, useLoaded } from '../api'
+import { read, useRead } from '../api'
 import { Button } from '../parts/button'
 import { many } from '../parts/format'
 import { Page } from '../parts/page'
@@ -30,7 +30,7 @@ const VIEWS: Record<string, (collection: Collection, changed: () => void) => Com
 }
 
 export function CollectionPage({ name, tab }: { name: string; tab: string }) {
-  const loaded = useLoaded(`collection ${name}`, (signal) => read<Collection>(pathOf(name), signal))
+  const loaded = useRead<Collection>(pathOf(name))
   const { data, set } = loaded
   const isPending = (data?.pending_embeddings ?? 0) > 0 || data?.replacing_embeddings !== undefined
   useEffect(() => {

@@ -4,7 +4,7 @@ import { to } from '../address'
 import { send } from '../api'
 import { Button } from '../parts/button'
 import { Dialog } from '../parts/dialog'
-import { Form, SelectField, TextField } from '../parts/form'
+import { Form, SelectField, TextField, useDraft } from '../parts/form'
 import { many } from '../parts/format'
 import { draftOf, ENGINES, type EngineType, engineOf, SIGN_INS, type SignIn } from './engine'
 import { Schema } from './schema'
@@ -38,8 +38,7 @@ const Connected = ({ collection }: { collection: Collection }) => (
 )
 
 function ConnectForm({ done }: { done: (made: Collection) => void }) {
-  const [draft, setDraft] = useState(draftOf('typesense'))
-  const set = (part: Partial<typeof draft>) => setDraft((before) => ({ ...before, ...part }))
+  const { draft, set, field } = useDraft(draftOf('typesense'))
   const { type, signIn } = draft
   const engine = ENGINES[type]
   return (
@@ -55,18 +54,17 @@ function ConnectForm({ done }: { done: (made: Collection) => void }) {
         label="Engine"
         value={type}
         options={Object.entries(ENGINES).map(([id, { title }]) => [id, title] as const)}
-        change={(engine) => setDraft({ ...draftOf(engine as EngineType), name: draft.name })}
+        change={(engine) => set({ ...draftOf(engine as EngineType), name: draft.name })}
       />
-      <TextField label="Name in Parley" value={draft.name} required change={(name) => set({ name })} />
+      <TextField label="Name in Parley" {...field('name')} required />
       {engine.hasNodes && (
         <TextField
           label="Nodes"
           rows={3}
           required
           placeholder={engine.example}
-          value={draft.nodes}
+          {...field('nodes')}
           hint="One URL on each line. Parley must be allowed to call these hosts (ALLOWED_HOSTS)."
-          change={(nodes) => set({ nodes })}
         />
       )}
       {engine.signIns.length > 1 && (
@@ -77,27 +75,21 @@ function ConnectForm({ done }: { done: (made: Collection) => void }) {
           change={(chosen) => set({ signIn: chosen as SignIn })}
         />
       )}
-      {signIn === 'password' && (
-        <TextField label="User" value={draft.user} required change={(user) => set({ user })} />
-      )}
-      {signIn === 'api_token' && (
-        <TextField label="Account ID" value={draft.account} required change={(account) => set({ account })} />
-      )}
+      {signIn === 'password' && <TextField label="User" {...field('user')} required />}
+      {signIn === 'api_token' && <TextField label="Account ID" {...field('account')} required />}
       {signIn !== 'none' && (
         <TextField
           label={signIn === 'password' ? 'Password' : SIGN_INS[signIn]}
           type="password"
-          value={draft.secret}
+          {...field('secret')}
           required
           hint="It is stored encrypted, sent to the nodes only, and never shown again."
-          change={(secret) => set({ secret })}
         />
       )}
       <TextField
         label={engine.there}
-        value={draft.there}
+        {...field('there')}
         placeholder={draft.name || 'the same name as in Parley'}
-        change={(there) => set({ there })}
       />
     </Form>
   )

@@ -1,7 +1,7 @@
 /** The documents of a collection, page by page. */
 import { useState } from 'preact/hooks'
 import { go, place, to } from '../address'
-import { mapped, read, useLoaded } from '../api'
+import { mapped, useRead } from '../api'
 import { titleOf } from '../chat/insight'
 import { Button } from '../parts/button'
 import { List, Pager } from '../parts/list'
@@ -26,9 +26,7 @@ export function Documents({ collection, changed }: { collection: Collection; cha
       .map((field) => field.name)
       .join(','),
   })
-  const list = useLoaded(`documents ${name} ${page}`, (signal) =>
-    read<SearchResult>(`${pathOf(name)}/documents/search?${params}`, signal),
-  )
+  const list = useRead<SearchResult>(`${pathOf(name)}/documents/search?${params}`)
   const [shown, setShown] = useState<Doc>()
   const last = Math.min(MOST_PAGES, Math.ceil((list.data?.found ?? 0) / PAGE))
   return (

@@ -2,7 +2,7 @@
 import type { ComponentType } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import { go, place, to } from '../address'
-import { mapped, Refusal, read, send, useLoaded } from '../api'
+import { mapped, Refusal, send, useRead } from '../api'
 import { Button } from '../parts/button'
 import { Dialog } from '../parts/dialog'
 import { ago, many } from '../parts/format'
@@ -13,7 +13,7 @@ import { isHistory, Losses } from './losses'
 import { type Collection, pathOf, vectorField } from './wire'
 
 export function CollectionList() {
-  const list = useLoaded('collections', (signal) => read<Collection[]>('/collections', signal))
+  const list = useRead<Collection[]>('/collections')
   return (
     <ListPage
       title="Collections"
@@ -40,10 +40,7 @@ export function CollectionList() {
           remove={{
             action: 'Delete the collection',
             says: <Losses of={each} />,
-            run: async () => {
-              await send('DELETE', pathOf(each.name))
-              list.reload()
-            },
+            run: () => send('DELETE', pathOf(each.name)).then(list.reload),
           }}
         >
           {vectorField(each) ? (

@@ -1,5 +1,5 @@
 /** How the nodes of a collection's cluster answer. */
-import { read, useLoaded } from '../api'
+import { useRead } from '../api'
 import { Button } from '../parts/button'
 import { duration, many } from '../parts/format'
 import { Shown } from '../parts/states'
@@ -13,9 +13,7 @@ interface NodeHealth {
 }
 
 export function Nodes({ name }: { name: string }) {
-  const loaded = useLoaded(`nodes of ${name}`, (signal) =>
-    read<{ nodes: NodeHealth[] }>(`${pathOf(name)}/nodes`, signal),
-  )
+  const loaded = useRead<{ nodes: NodeHealth[] }>(`${pathOf(name)}/nodes`)
   const nodes = loaded.data?.nodes ?? []
   if (loaded.data && nodes.length === 0) return null
   const down = nodes.filter(({ answers }) => !answers).length

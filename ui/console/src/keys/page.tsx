@@ -1,12 +1,12 @@
 /** API keys: the list, and a key for a page or a search, whose value is shown once. */
 import { useState } from 'preact/hooks'
 import { to } from '../address'
-import { mapped, read, send, useLoaded } from '../api'
+import { mapped, send, useRead } from '../api'
 import type { Assistant } from '../chat/choices'
 import { Button } from '../parts/button'
 import { Copy } from '../parts/copy'
 import { Dialog } from '../parts/dialog'
-import { Form, SelectField, TextField } from '../parts/form'
+import { Form, SelectField, TextField, useDraft } from '../parts/form'
 import { many, when } from '../parts/format'
 import { Item, ListPage } from '../parts/list-page'
 
@@ -26,7 +26,7 @@ const NEVER = 4_000_000_000
 const DAY_S = 86_400
 
 export default function Keys() {
-  const list = useLoaded('keys', (signal) => read<{ keys: Key[] }>('/keys', signal))
+  const list = useRead<{ keys: Key[] }>('/keys')
   return (
     <ListPage
       title="Keys"
@@ -57,10 +57,7 @@ export default function Keys() {
             says: (
               <p>Pages and programs that use “{each.description || each.id}” are refused within seconds.</p>
             ),
-            run: async () => {
-              await send('DELETE', `/keys/${each.id}`)
-              list.reload()
-            },
+            run: () => send('DELETE', `/keys/${each.id}`).then(list.reload),
           }}
         >
           {each.limits?.assistant !== undefined && (
@@ -84,16 +81,17 @@ export default function Keys() {
 }
 
 function NewKey({ close }: { close: () => void }) {
-  const assistants = useLoaded('assistants', (signal) =>
-    read<{ assistants: Assistant[] }>('/assistants', signal),
-  )
+  const assistants = useRead<{ assistants: Assistant[] }>('/assistants')
   const [kind, setKind] = useState<'page' | 'search'>('page')
-  const [description, setDescription] = useState('')
-  const [assistant, setAssistant] = useState('')
-  const [scope, setScope] = useState('')
-  const [turns, setTurns] = useState('')
-  const [tokens, setTokens] = useState('')
-  const [days, setDays] = useState('')
+  const { draft, field } = useDraft({
+    description: '',
+    assistant: '',
+    scope: '',
+    turns: '',
+    tokens: '',
+    days: '',
+  })
+  const { description, assistant, scope, turns, tokens, days } = draft
   const [value, setValue] = useState<string>()
   const names = assistants.data?.assistants.map(({ name }) => name) ?? []
   const chosen = assistant || names[0] || ''
@@ -174,20 +172,18 @@ function NewKey({ close }: { close: () => void }) {
                 </>
               )
             }
-            change={setAssistant}
+            change={field('assistant').change}
           />
         )}
         <TextField
           label={kind === 'page' ? 'Allowed websites' : 'Collections'}
           placeholder={kind === 'page' ? 'all, or https://www.example.com' : 'all, or names with commas'}
-          value={scope}
-          change={setScope}
+          {...field('scope')}
         />
         <TextField
           label="Description"
           placeholder={kind === 'page' ? `page of ${chosen}` : 'search only'}
-          value={description}
-          change={setDescription}
+          {...field('description')}
         />
         <details>
           <summary>Limits</summary>
@@ -196,24 +192,21 @@ function NewKey({ close }: { close: () => void }) {
             type="number"
             min="1"
             placeholder="no limit"
-            value={turns}
-            change={setTurns}
+            {...field('turns')}
           />
           <TextField
             label="Tokens per day"
             type="number"
             min="1"
             placeholder="no limit"
-            value={tokens}
-            change={setTokens}
+            {...field('tokens')}
           />
           <TextField
             label="Expires after days"
             type="number"
             min="1"
             placeholder="never"
-            value={days}
-            change={setDays}
+            {...field('days')}
           />
         </details>
       </Form>

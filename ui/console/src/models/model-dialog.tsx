@@ -1,10 +1,9 @@
 /** A new conversation model, with a place for its conversations; or what is to change about one. */
-import { useState } from 'preact/hooks'
 import { send } from '../api'
 import type { Model } from '../chat/choices'
 import { server } from '../import/server'
 import { Dialog } from '../parts/dialog'
-import { changesOf, Form, objectIn, TextField } from '../parts/form'
+import { changesOf, Form, objectIn, TextField, useDraft } from '../parts/form'
 import { makeHistory } from './history'
 
 const MAX_BYTES = 16_384
@@ -19,8 +18,7 @@ const EXAMPLES = [
 ]
 
 export function NewModel({ close }: { close: () => void }) {
-  const [draft, setDraft] = useState({ id: '', name: 'local/extractive', apiKey: '', url: '' })
-  const set = (part: Partial<typeof draft>) => setDraft((before) => ({ ...before, ...part }))
+  const { draft, field } = useDraft({ id: '', name: 'local/extractive', apiKey: '', url: '' })
   const isOpenAi = draft.name.startsWith('openai/')
   const save = async () => {
     const history = `${draft.id}_history`
@@ -41,23 +39,21 @@ export function NewModel({ close }: { close: () => void }) {
   return (
     <Dialog title="New model" close={close}>
       <Form action="Create model" busy="Asking the provider …" save={save}>
-        <TextField label="Name" value={draft.id} required change={(id) => set({ id })} />
-        <ModelName value={draft.name} change={(name) => set({ name })} />
+        <TextField label="Name" {...field('id')} required />
+        <ModelName {...field('name')} />
         {!/^(local|cloudflare)\//.test(draft.name) && (
           <TextField
             label="The provider's API key"
             type="password"
-            value={draft.apiKey}
+            {...field('apiKey')}
             hint="It is stored encrypted, and never shown again."
-            change={(apiKey) => set({ apiKey })}
           />
         )}
         {isOpenAi && (
           <TextField
             label="Address"
-            value={draft.url}
+            {...field('url')}
             placeholder="https://api.openai.com, or any server that speaks its API"
-            change={(address) => set({ url: address })}
           />
         )}
       </Form>
@@ -98,7 +94,7 @@ export function EditModel({ model, close }: { model: Model; close: (changed: boo
   const rest = Object.fromEntries(
     Object.entries(stored).filter(([name]) => !FIELDS.some((field) => field === name)),
   )
-  const [draft, setDraft] = useState({
+  const { draft, field } = useDraft({
     name: model.model_name,
     apiKey: '',
     prompt: textOf(stored.system_prompt),
@@ -108,7 +104,6 @@ export function EditModel({ model, close }: { model: Model; close: (changed: boo
     fallbacks: Array.isArray(stored.fallbacks) ? stored.fallbacks.join(', ') : '',
     rest: JSON.stringify(rest, null, 2),
   })
-  const set = (part: Partial<typeof draft>) => setDraft((before) => ({ ...before, ...part }))
   const save = async () => {
     const fallbacks = draft.fallbacks.split(/[\s,]+/).filter(Boolean)
     const wanted = {
@@ -127,23 +122,21 @@ export function EditModel({ model, close }: { model: Model; close: (changed: boo
   return (
     <Dialog title={`Edit ${id}`} close={() => close(false)} class="wide">
       <Form action="Save" busy="Asking the provider …" save={save}>
-        <ModelName value={draft.name} change={(name) => set({ name })} />
+        <ModelName {...field('name')} />
         {!draft.name.startsWith('local/') && (
           <TextField
             label="The provider's API key"
             type="password"
-            value={draft.apiKey}
+            {...field('apiKey')}
             placeholder={'api_key' in model ? 'stays as it is' : ''}
             hint="It is stored encrypted, and never shown again. Another provider or address needs it again."
-            change={(apiKey) => set({ apiKey })}
           />
         )}
         <TextField
           label="System prompt"
           rows={5}
-          value={draft.prompt}
+          {...field('prompt')}
           placeholder="Leave empty to use the built-in prompt"
-          change={(prompt) => set({ prompt })}
         />
         <div class="split">
           <TextField
@@ -153,30 +146,17 @@ export function EditModel({ model, close }: { model: Model; close: (changed: boo
             max="2"
             step="any"
             placeholder="as the provider has it"
-            value={draft.temperature}
-            change={(temperature) => set({ temperature })}
+            {...field('temperature')}
           />
-          <TextField
-            label="Tokens per answer"
-            type="number"
-            min="1"
-            value={draft.length}
-            change={(length) => set({ length })}
-          />
+          <TextField label="Tokens per answer" type="number" min="1" {...field('length')} />
           <TextField
             label="Conversations expire after days"
             type="number"
             min="0"
             step="any"
-            value={draft.days}
-            change={(days) => set({ days })}
+            {...field('days')}
           />
-          <TextField
-            label="Fallbacks"
-            placeholder="other models, with commas"
-            value={draft.fallbacks}
-            change={(fallbacks) => set({ fallbacks })}
-          />
+          <TextField label="Fallbacks" placeholder="other models, with commas" {...field('fallbacks')} />
         </div>
         <details>
           <summary>All other settings</summary>
@@ -185,14 +165,13 @@ export function EditModel({ model, close }: { model: Model; close: (changed: boo
             rows={8}
             code
             required
-            value={draft.rest}
+            {...field('rest')}
             hint={
               <>
                 Addresses, budgets and parameters, <a href="/docs/models.html">as the API has them</a>. A
                 property that you remove is taken away. Secrets are not shown, and stay.
               </>
             }
-            change={(typed) => set({ rest: typed })}
           />
         </details>
       </Form>

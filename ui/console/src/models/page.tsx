@@ -1,6 +1,6 @@
 /** Conversation models: the list, a new one, and a test with one question. */
 import { useState } from 'preact/hooks'
-import { Refusal, read, send, useAction, useLoaded } from '../api'
+import { Refusal, send, useAction, useLoaded, useRead } from '../api'
 import { loadChoices, type Model } from '../chat/choices'
 import { Button } from '../parts/button'
 import { duration } from '../parts/format'
@@ -9,7 +9,7 @@ import { makeHistory, missingOf } from './history'
 import { EditModel, NewModel } from './model-dialog'
 
 export default function Models() {
-  const list = useLoaded('models', (signal) => read<Model[]>('/conversations/models', signal))
+  const list = useRead<Model[]>('/conversations/models')
   const choices = useLoaded('choices', loadChoices)
   const histories = [...new Set(list.data?.map(({ history_collection: name }) => name))]
   const missing = useLoaded(histories.length > 0 ? `histories ${histories}` : undefined, () =>
@@ -44,10 +44,8 @@ export default function Models() {
                 expire.
               </p>
             ),
-            run: async () => {
-              await send('DELETE', `/conversations/models/${encodeURIComponent(each.id)}`)
-              list.reload()
-            },
+            run: () =>
+              send('DELETE', `/conversations/models/${encodeURIComponent(each.id)}`).then(list.reload),
           }}
         >
           {missing.data?.has(each.history_collection) ? (

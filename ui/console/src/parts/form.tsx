@@ -6,6 +6,23 @@ import { Button } from './button'
 import { Dialog } from './dialog'
 import { Problem } from './states'
 
+/**
+ * What is typed into a form, by name.
+ * @returns the draft, what changes parts of it, and the properties of a field for one of its texts
+ */
+export function useDraft<T extends object>(begin: T | (() => T)) {
+  const [draft, setDraft] = useState(begin)
+  const set = (part: Partial<T>) => setDraft((before) => ({ ...before, ...part }))
+  const field = (name: TextsOf<T>) => ({
+    value: String(draft[name]),
+    change: (value: string) => setDraft((before) => ({ ...before, [name]: value })),
+  })
+  return { draft, set, field }
+}
+
+/** The names of a draft's texts. */
+type TextsOf<T> = { [Name in keyof T]: T[Name] extends string ? Name : never }[keyof T]
+
 interface FieldProps {
   label: string
   value: string

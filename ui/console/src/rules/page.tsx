@@ -139,10 +139,7 @@ function Listed({
           edit={() => setEdited(rule)}
           remove={{
             says: 'Searches that name it go on without it, or are refused.',
-            run: async () => {
-              await send('DELETE', pathTo(nameOf(rule)))
-              list.reload()
-            },
+            run: () => send('DELETE', pathTo(nameOf(rule))).then(list.reload),
           }}
         />
       )}

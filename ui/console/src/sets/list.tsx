@@ -36,10 +36,7 @@ export function SetList() {
           remove={{
             action: 'Delete the set',
             says: <p>Its questions and runs are deleted. The conversations of its runs stay.</p>,
-            run: async () => {
-              await deleteSet(set.name)
-              list.reload()
-            },
+            run: () => deleteSet(set.name).then(list.reload),
           }}
         />
       )}

@@ -2,10 +2,10 @@
 import { useState } from 'preact/hooks'
 import { nameOf } from '../../../../scripts/parley/import/site.mjs'
 import { to } from '../address'
-import { mapped, read, send, useAction, useLoaded } from '../api'
+import { mapped, send, useAction, useRead } from '../api'
 import { Button } from '../parts/button'
 import { Dialog } from '../parts/dialog'
-import { CheckField, Form, TextField } from '../parts/form'
+import { CheckField, Form, TextField, useDraft } from '../parts/form'
 import { ago, many, when } from '../parts/format'
 import { Item, ListPage } from '../parts/list-page'
 import { Problem } from '../parts/states'
@@ -45,7 +45,7 @@ const DAY_MINUTES = 1_440
 const pathOf = ({ name }: Pick<Source, 'name'>) => `/sources/${encodeURIComponent(name)}`
 
 export default function Sources() {
-  const list = useLoaded('sources', (signal) => read<{ sources: Source[] }>('/sources', signal))
+  const list = useRead<{ sources: Source[] }>('/sources')
   const [editing, setEditing] = useState<Source>()
   return (
     <ListPage
@@ -75,10 +75,7 @@ export default function Sources() {
           remove={{
             action: 'Remove the source',
             says: <p>It is read no more. Its documents stay in {each.collection}.</p>,
-            run: async () => {
-              await send('DELETE', pathOf(each))
-              list.reload()
-            },
+            run: () => send('DELETE', pathOf(each)).then(list.reload),
           }}
         >
           {each.state === 'reading' && <span class="badge">reading</span>}
@@ -141,7 +138,7 @@ function ReadNow({ source, done }: { source: Source; done: () => void }) {
 
 /** A new source, or what is to change about one. */
 function SourceDialog({ source, close }: { source?: Source; close: () => void }) {
-  const [draft, setDraft] = useState({
+  const { draft, set, field } = useDraft({
     url: source?.url ?? '',
     collection: source?.collection ?? '',
     base: source?.base_url ?? '',
@@ -149,7 +146,6 @@ function SourceDialog({ source, close }: { source?: Source; close: () => void })
     hours: String((source?.every_minutes ?? DAY_MINUTES) / 60),
     most: String(source?.max_pages ?? ''),
   })
-  const set = (part: Partial<typeof draft>) => setDraft((before) => ({ ...before, ...part }))
   const { url, collection, base, prune, hours, most } = draft
   return (
     <Dialog title={source ? `Edit ${source.name}` : 'New source'} close={close}>
@@ -175,24 +171,21 @@ function SourceDialog({ source, close }: { source?: Source; close: () => void })
           type="url"
           required
           placeholder="https://docs.example.com/"
-          value={url}
+          {...field('url')}
           hint="A website, a sitemap or a feed. Or a Git archive, https://github.com/OWNER/REPO/archive/refs/heads/main.tar.gz, with #FOLDER for a part of it. Or a bucket of R2, r2://NAME/FOLDER/."
-          change={(typed) => set({ url: typed })}
         />
         <TextField
           label="Collection"
           required
           placeholder="a new one, or one that was imported"
-          value={collection}
-          change={(typed) => set({ collection: typed })}
+          {...field('collection')}
         />
         {/^r2:|\.(?:tar\.gz|tgz)(?:#|$)/i.test(url) && (
           <TextField
             label="Where its files are read on the web"
             type="url"
             placeholder="optional, such as https://docs.example.com/"
-            value={base}
-            change={(typed) => set({ base: typed })}
+            {...field('base')}
           />
         )}
         {source && (
@@ -202,16 +195,9 @@ function SourceDialog({ source, close }: { source?: Source; close: () => void })
               type="number"
               min="0.25"
               step="any"
-              value={hours}
-              change={(typed) => set({ hours: typed })}
+              {...field('hours')}
             />
-            <TextField
-              label="Pages at most"
-              type="number"
-              min="1"
-              value={most}
-              change={(typed) => set({ most: typed })}
-            />
+            <TextField label="Pages at most" type="number" min="1" {...field('most')} />
           </>
         )}
         <CheckField label="Remove what is gone" checked={prune} change={(on) => set({ prune: on })} />
