@@ -8,7 +8,7 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { startTypesense } from '../scripts/reference/typesense.mjs'
+import { startTypesense } from '../test/reference/typesense.mjs'
 import { median } from './report.mjs'
 import { call } from './server.mjs'
 

@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
-import { isThere } from '../../scripts/reference/llm-server.mjs'
+import { isThere } from '../reference/llm-server.mjs'
 import { askInStream, gather } from './event-source'
 import { createModel, createShows, question, request, unique } from './harness'
 
@@ -20,7 +20,7 @@ describe.skipIf(!isThere())('a real language model', { timeout: 90_000 }, () => 
   let shows = ''
 
   beforeAll(async () => {
-    const args = ['scripts/reference/llm.mjs', '--context', String(CONTEXT)]
+    const args = ['test/reference/llm.mjs', '--context', String(CONTEXT)]
     server = spawn(process.execPath, args, { cwd: ROOT, stdio: ['ignore', 'pipe', 'inherit'] })
     let said = ''
     for await (const piece of server.stdout!) {

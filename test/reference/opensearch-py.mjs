@@ -2,13 +2,13 @@
  * `npm run reference:opensearch-py`: Python's client of OpenSearch, and libraries that are built on it, against a Parley of these
  * sources.
  */
-import '../installed.mjs'
+import '../../scripts/installed.mjs'
 import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { startOwnServer } from '../own-server.mjs'
+import { startOwnServer } from '../../scripts/own-server.mjs'
 import { cache } from './assemble.mjs'
 import { startModel } from './servers.mjs'
 

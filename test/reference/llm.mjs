@@ -2,7 +2,7 @@
  * `npm run reference:llm`: a real small language model behind OpenAI's wire, SmolLM2-135M-Instruct under llama.cpp. It is too weak to
  * judge answers, and real in all else: pieces, stops, a context that overflows, the tokens of its template, requests that are cancelled.
  */
-import '../installed.mjs'
+import '../../scripts/installed.mjs'
 import { parseArgs } from 'node:util'
 import { bringModel, startServer } from './llm-server.mjs'
 

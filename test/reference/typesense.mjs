@@ -17,7 +17,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import JSZip from 'jszip'
-import { freePort } from '../own-server.mjs'
+import { freePort } from '../../scripts/own-server.mjs'
 import { cache } from './assemble.mjs'
 
 const VERSION = '0.24.1'

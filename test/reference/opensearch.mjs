@@ -1,5 +1,5 @@
 /** `npm run reference:opensearch -- start|compare|cluster|stop`: a real OpenSearch to hold Parley's answers against. */
-import '../installed.mjs'
+import '../../scripts/installed.mjs'
 import { parseArgs } from 'node:util'
 import { disturb } from './cluster.mjs'
 import { compare } from './compare.mjs'

@@ -3,7 +3,7 @@ import { spawn } from 'node:child_process'
 import { mkdirSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { freePort } from '../own-server.mjs'
+import { freePort } from '../../scripts/own-server.mjs'
 import { assemble, cache } from './assemble.mjs'
 import { ready } from './servers.mjs'
 
