@@ -216,7 +216,7 @@ const { passed, failed: failedTests, failures } = total(tested)
 rmSync(scratch, { recursive: true, force: true })
 
 // By itself: it and the tests want the whole machine.
-const builtSites = !isAll || args.length > 0 || (await runScript('frameworks.mjs')).succeeded
+const builtSites = !isAll || args.length > 0 || (await runScript('../test/frameworks.mjs')).succeeded
 
 let failed = failedTests
 if (passed + failed === 0) {

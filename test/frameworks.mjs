@@ -5,7 +5,7 @@
  * says so and builds nothing. It starts a Parley of its own, unless PARLEY_URL names a
  * running one and PARLEY_API_KEY its admin key.
  */
-import './installed.mjs'
+import '../scripts/installed.mjs'
 import { spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
@@ -13,8 +13,8 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { dirname, extname, join } from 'node:path'
 import { chromium } from 'playwright-core'
-import { client } from './client.mjs'
-import { startOwnServer } from './own-server.mjs'
+import { client } from '../scripts/client.mjs'
+import { startOwnServer } from '../scripts/own-server.mjs'
 
 let PARLEY = process.env.PARLEY_URL ?? ''
 const ADMIN_KEY = process.env.PARLEY_API_KEY ?? 'xyz'

@@ -6,7 +6,7 @@
  * `--first N` and `--room auth` take a part of them, `--until unit` or `--until worker` leaves out the tests that take longer,
  * `--seed S` draws others, and `--list` shows them without running anything.
  */
-import './installed.mjs'
+import '../scripts/installed.mjs'
 import { spawn } from 'node:child_process'
 import {
   cpSync,
@@ -22,7 +22,7 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { parseArgs } from 'node:util'
 import { parseAst } from 'vitest/node'
-import { root } from './wrangler.mjs'
+import { root } from '../scripts/wrangler.mjs'
 
 /** Of each room. */
 const DRAWN = 10
