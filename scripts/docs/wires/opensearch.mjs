@@ -1,13 +1,12 @@
-/** OpenSearch's routes for indices, documents and searches. */
-import { memoryGroups } from './opensearch-ml.mjs'
-import { route } from './wire.mjs'
+/** OpenSearch's routes: indices, documents and searches, and conversational search with connectors, models, pipelines and memory. */
+import { route, wire } from './wire.mjs'
 
 const ALL = { query: { match_all: {} } }
 const BULK =
   '{ "index": { "_id": "2" } }\n{ "title": "Boats of the north", "year": 2021 }\n{ "index": { "_id": "3" } }\n{ "title": "Kitchens", "year": 1999 }\n'
 const REPEATED = 'The same, with the index named in the body.'
 
-/** @type {import('./wire.mjs').WireGroup[]} */
+/** @type {import('./wire.mjs').Routes[]} */
 const groups = [
   {
     title: 'Cluster',
@@ -29,60 +28,51 @@ const groups = [
     about: 'An index is a collection.',
     routes: [
       route('PUT', '/:collection', 'Makes an index.', {
-        send: '/boats',
         body: { mappings: { properties: { title: { type: 'text' }, year: { type: 'integer' } } } },
       }),
-      route('GET', '/:collection', 'Reads an index: mapping, settings and aliases.', { send: '/boats' }),
-      route('GET', '/_cluster/health/:collection', 'Says whether an index is up.', {
-        send: '/_cluster/health/boats',
-      }),
-      route('GET', '/:collection/_mapping', 'Reads the fields.', { send: '/boats/_mapping' }),
+      route('GET', '/:collection', 'Reads an index: mapping, settings and aliases.'),
+      route('GET', '/_cluster/health/:collection', 'Says whether an index is up.'),
+      route('GET', '/:collection/_mapping', 'Reads the fields.'),
       route('PUT, POST', '/:collection/_mapping', 'Adds fields.', {
-        send: '/boats/_mapping',
         body: { properties: { author: { type: 'keyword' } } },
       }),
-      route('GET', '/:collection/_settings', 'Reads the settings of an index.', { send: '/boats/_settings' }),
+      route('GET', '/:collection/_settings', 'Reads the settings of an index.'),
       route(
         'PUT',
         '/:collection/_settings',
         'Sets the default search pipeline of an index; `null` takes it back.',
         {
-          send: '/boats/_settings',
           body: { index: { 'search.default_pipeline': null } },
         },
       ),
       route('GET', '/_cat/indices', 'Lists the indices that the key may see.', {
-        send: '/_cat/indices?format=json',
+        query: 'format=json',
       }),
       route('GET', '/_cat/indices/:index', 'Lists one index, or those that a pattern fits.', {
-        send: '/_cat/indices/boats?format=json',
+        query: 'format=json',
       }),
       route('POST', '/_aliases', 'Adds and removes aliases.', {
         body: { actions: [{ add: { index: 'boats', alias: 'fleet' } }] },
       }),
       route('GET', '/_aliases', 'Lists indices with their aliases.'),
-      route('GET', '/:collection/_aliases', 'Lists the aliases of an index.', { send: '/boats/_aliases' }),
+      route('GET', '/:collection/_aliases', 'Lists the aliases of an index.'),
       route('GET', '/_alias', 'Lists indices with their aliases.'),
-      route('GET', '/:collection/_alias', 'Lists the aliases of an index.', { send: '/boats/_alias' }),
-      route('PUT, POST', '/:collection/_alias/:alias', 'Adds an alias.', { send: '/boats/_alias/ships' }),
-      route('GET', '/:collection/_alias/:alias', 'Reads an alias of an index.', {
-        send: '/boats/_alias/ships',
-      }),
-      route('GET', '/_alias/:alias', 'Lists the indices of an alias.', { send: '/_alias/ships' }),
-      route('DELETE', '/:collection/_alias/:alias', 'Removes an alias.', { send: '/boats/_alias/ships' }),
-      route('PUT, POST', '/:collection/_aliases/:alias', 'Adds an alias.', { send: '/boats/_aliases/ships' }),
-      route('DELETE', '/:collection/_aliases/:alias', 'Removes an alias.', { send: '/boats/_aliases/ships' }),
+      route('GET', '/:collection/_alias', 'Lists the aliases of an index.'),
+      route('PUT, POST', '/:collection/_alias/:alias', 'Adds an alias.'),
+      route('GET', '/:collection/_alias/:alias', 'Reads an alias of an index.'),
+      route('GET', '/_alias/:alias', 'Lists the indices of an alias.'),
+      route('DELETE', '/:collection/_alias/:alias', 'Removes an alias.'),
+      route('PUT, POST', '/:collection/_aliases/:alias', 'Adds an alias.'),
+      route('DELETE', '/:collection/_aliases/:alias', 'Removes an alias.'),
     ],
   },
   {
     title: 'Documents',
     routes: [
       route('PUT, POST', '/:collection/_doc/:id', 'Writes a document, over one that is there.', {
-        send: '/boats/_doc/1',
         body: { title: 'Slow boats', year: 2019 },
       }),
       route('POST', '/:collection/_doc', 'Writes a document under an id that Parley makes.', {
-        send: '/boats/_doc',
         body: { title: 'Boats without a number', year: 2022 },
       }),
       route('PUT, POST', '/:collection/_create/:id', 'Writes a document unless its id is taken.', {
@@ -94,7 +84,6 @@ const groups = [
         '/:collection/_bulk',
         'Writes and deletes many documents, with an answer for each.',
         {
-          send: '/boats/_bulk',
           body: BULK,
         },
       ),
@@ -102,21 +91,15 @@ const groups = [
         body: '{ "delete": { "_index": "boats", "_id": "4" } }\n',
       }),
       route('POST', '/:collection/_update/:id', 'Changes fields of a document.', {
-        send: '/boats/_update/1',
         body: { doc: { year: 2020 } },
       }),
-      route('GET', '/:collection/_doc/:id', 'Reads a document.', { send: '/boats/_doc/1' }),
-      route('GET', '/:collection/_source/:id', 'Reads what was written as a document, alone.', {
-        send: '/boats/_source/1',
-      }),
+      route('GET', '/:collection/_doc/:id', 'Reads a document.'),
+      route('GET', '/:collection/_source/:id', 'Reads what was written as a document, alone.'),
       route('POST, GET', '/:collection/_mget', 'Reads several documents.', {
-        send: '/boats/_mget',
         body: { ids: ['1', '2'] },
       }),
       route('POST, GET', '/_mget', REPEATED, { body: { docs: [{ _index: 'boats', _id: '1' }] } }),
-      route('POST, GET', '/:collection/_refresh', 'Does nothing: writes are visible at once.', {
-        send: '/boats/_refresh',
-      }),
+      route('POST, GET', '/:collection/_refresh', 'Does nothing: writes are visible at once.'),
       route('POST, GET', '/_refresh', 'Does nothing either.'),
       route('POST, GET', '/_all/_refresh', 'Does nothing either.'),
     ],
@@ -129,12 +112,10 @@ const groups = [
         '/:collection/_search',
         'Searches. With a pipeline and `ext.generative_qa_parameters` it answers a question.',
         {
-          send: '/boats/_search',
           body: { query: { match: { title: 'boats' } }, size: 5 },
         },
       ),
       route('POST, GET', '/:collection/_count', 'Counts what a query finds.', {
-        send: '/boats/_count',
         body: ALL,
       }),
       route('POST, GET', '/_search/scroll', 'Reads the next page of a search with `?scroll=1m`.', {
@@ -148,9 +129,8 @@ const groups = [
       route('DELETE', '/_search/scroll', 'Does nothing: a scroll keeps nothing.', {
         body: { scroll_id: 'any' },
       }),
-      route('DELETE', '/_search/scroll/:id', 'Does nothing either.', { send: '/_search/scroll/any' }),
+      route('DELETE', '/_search/scroll/:id', 'Does nothing either.'),
       route('POST, GET', '/:collection/_msearch', 'Makes several searches.', {
-        send: '/boats/_msearch',
         body: '{}\n{ "query": { "match_all": {} } }\n',
       }),
       route('POST, GET', '/_msearch', REPEATED, {
@@ -160,21 +140,176 @@ const groups = [
   },
 ]
 
-/** @type {import('./wire.mjs').WireGroup} */
+const ML = '/_plugins/_ml'
+const MEMORY = `${ML}/memory`
+const CONNECTOR = {
+  name: 'Chat',
+  version: 1,
+  protocol: 'http',
+  parameters: { model: 'gpt-4o-mini' },
+  credential: { key: 'sk-...' },
+  actions: [
+    {
+      action_type: 'predict',
+      method: 'POST',
+      url: 'https://api.openai.com/v1/chat/completions',
+      // biome-ignore-start lint/suspicious/noTemplateCurlyInString: placeholders of connectors look like this
+      headers: { Authorization: 'Bearer ${credential.key}' },
+      request_body: '{ "model": "${parameters.model}", "messages": ${parameters.messages} }',
+      // biome-ignore-end lint/suspicious/noTemplateCurlyInString: placeholders of connectors look like this
+    },
+  ],
+}
+const PREDICTION = { parameters: { messages: [{ role: 'user', content: 'Hello' }] } }
+
+/** @type {import('./wire.mjs').Routes[]} */
+const memoryGroups = [
+  {
+    title: 'Connectors',
+    about: 'A connector says how a language model is called. Its credential is sealed and never shown.',
+    routes: [
+      route('POST', `${ML}/connectors/_create`, 'Makes a connector.', {
+        body: CONNECTOR,
+        keep: { CONNECTOR: 'connector_id' },
+      }),
+      route('POST, GET', `${ML}/connectors/_search`, 'Searches connectors.', { body: ALL }),
+      route('GET', `${ML}/connectors/:id`, 'Reads a connector.'),
+      route('PUT', `${ML}/connectors/:id`, 'Changes a connector.', {
+        body: { description: 'The connector to a chat model' },
+      }),
+    ],
+  },
+  {
+    title: 'Model groups, models and tasks',
+    routes: [
+      route('POST', `${ML}/model_groups/_register`, 'Makes a group of models.', {
+        body: { name: 'chat models' },
+        keep: { GROUP: 'model_group_id' },
+      }),
+      route('POST, GET', `${ML}/model_groups/_search`, 'Searches groups.', { body: ALL }),
+      route('GET', `${ML}/model_groups/:id`, 'Reads a group.'),
+      route('PUT', `${ML}/model_groups/:id`, 'Changes a group.', {
+        body: { description: 'Models that chat' },
+      }),
+      route('POST', `${ML}/models/_register`, 'Registers a model, which a task reports on.', {
+        body: { name: 'chat', function_name: 'remote', model_group_id: 'GROUP', connector_id: 'CONNECTOR' },
+        keep: { TASK: 'task_id', MODEL: 'model_id' },
+      }),
+      route('POST, GET', `${ML}/tasks/_search`, 'Searches tasks.', { body: ALL }),
+      route('GET', `${ML}/tasks/:id`, 'Reads a task: its state, and the model it made.'),
+      route('POST, GET', `${ML}/models/_search`, 'Searches models.', { body: ALL }),
+      route('GET', `${ML}/models/:id`, 'Reads a model.'),
+      route('POST', `${ML}/models/:id/_deploy`, 'Makes a model ready to be asked.'),
+      route('POST', `${ML}/models/:id/_predict`, 'Calls the provider, and gives its own reply.', {
+        body: PREDICTION,
+      }),
+      route('POST', `${ML}/models/:id/_predict/stream`, 'The same, in pieces as the provider sends them.', {
+        body: PREDICTION,
+        gives: 'stream',
+      }),
+      route('POST', `${ML}/_predict/:algorithm/:id`, 'The same, with the kind of model named.', {
+        body: PREDICTION,
+      }),
+    ],
+  },
+  {
+    title: 'Search pipelines',
+    routes: [
+      route('PUT', '/_search/pipeline/:id', 'Makes a pipeline whose searches are answered.', {
+        body: {
+          response_processors: [
+            { retrieval_augmented_generation: { model_id: 'MODEL', context_field_list: ['title'] } },
+          ],
+        },
+      }),
+      route('GET', '/_search/pipeline', 'Lists pipelines.'),
+      route('GET', '/_search/pipeline/:id', 'Reads a pipeline.'),
+      route('DELETE', '/_search/pipeline/:id', 'Deletes a pipeline.'),
+    ],
+  },
+  {
+    title: 'Ingest pipelines',
+    about:
+      'One with `text_embedding`, as the `default_pipeline` of a new index, has its vectors made by the model in the Worker.',
+    routes: [
+      route('PUT', '/_ingest/pipeline/:id', 'Makes a pipeline of documents.', {
+        body: { description: 'Does nothing yet', processors: [] },
+      }),
+      route('GET', '/_ingest/pipeline', 'Lists pipelines.'),
+      route('GET', '/_ingest/pipeline/:id', 'Reads a pipeline.'),
+      route('DELETE', '/_ingest/pipeline/:id', 'Deletes a pipeline.'),
+    ],
+  },
+  {
+    title: 'Memory',
+    about: 'A memory is a conversation, and a message is a turn of it.',
+    routes: [
+      route('POST', MEMORY, 'Makes a memory.', {
+        body: { name: 'About boats' },
+        keep: { MEMORY: 'memory_id' },
+      }),
+      route('GET', MEMORY, 'Lists memories.', { query: 'max_results=10' }),
+      route('GET', `${MEMORY}/:id`, 'Reads a memory.'),
+      route('PUT', `${MEMORY}/:id`, 'Changes the name of a memory, and what is kept beside it.', {
+        body: { name: 'About slow boats' },
+      }),
+      route('POST, GET', `${MEMORY}/_search`, 'Searches memories.', { body: ALL }),
+      route('POST', `${MEMORY}/:id/messages`, 'Adds a message.', {
+        body: { input: 'Which boats are slow?', response: 'Barges.' },
+        keep: { MESSAGE: 'message_id' },
+      }),
+      route('GET', `${MEMORY}/:id/messages`, 'Lists the messages of a memory.'),
+      route('POST, GET', `${MEMORY}/:id/_search`, 'Searches the messages of a memory.', {
+        body: ALL,
+      }),
+      route('GET', `${MEMORY}/message/:id`, 'Reads a message.'),
+      route('PUT', `${MEMORY}/message/:id`, 'Changes what is kept beside a message.', {
+        body: { additional_info: { feedback: 'positive' } },
+      }),
+      route('GET', `${MEMORY}/message/:id/traces`, 'Lists the steps that led to a message.'),
+      route('DELETE', `${MEMORY}/:id`, 'Deletes a memory with its messages.'),
+    ],
+  },
+  {
+    title: 'Memory as OpenSearch 2.10 has it',
+    routes: [
+      route('POST', `${MEMORY}/conversation`, 'Makes a conversation.', {
+        body: { name: 'About ferries' },
+        keep: { CONVERSATION: 'conversation_id' },
+      }),
+      route('GET', `${MEMORY}/conversation`, 'Lists conversations.'),
+      route('POST', `${MEMORY}/conversation/:id`, 'Adds an interaction.', {
+        body: { input: 'When does it leave?', prompt_template: '', response: 'At nine.', origin: 'example' },
+      }),
+      route('GET', `${MEMORY}/conversation/:id`, 'Lists the interactions of a conversation.'),
+      route('DELETE', `${MEMORY}/conversation/:id`, 'Deletes a conversation.'),
+    ],
+  },
+  {
+    title: 'The end of models',
+    routes: [
+      route('POST', `${ML}/models/:id/_undeploy`, 'Takes a model out of use.'),
+      route('DELETE', `${ML}/models/:id`, 'Deletes a model.'),
+      route('DELETE', `${ML}/model_groups/:id`, 'Deletes a group.'),
+      route('DELETE', `${ML}/tasks/:id`, 'Deletes a task.'),
+      route('DELETE', `${ML}/connectors/:id`, 'Deletes a connector.'),
+    ],
+  },
+]
+
+/** @type {import('./wire.mjs').Routes} */
 const end = {
   title: 'The end of a document and an index',
   routes: [
     route('DELETE', '/:collection/_doc/:id', 'Deletes a document.', { send: '/boats/_doc/2' }),
     route('POST', '/:collection/_delete_by_query', 'Deletes what a query finds.', {
-      send: '/boats/_delete_by_query',
       body: { query: { range: { year: { lt: 2000 } } } },
     }),
-    route('DELETE', '/:collection', 'Deletes an index, or several: a list, or `*`.', { send: '/boats' }),
+    route('DELETE', '/:collection', 'Deletes an index, or several: a list, or `*`.'),
   ],
 }
 
-/** @type {import('./wire.mjs').Wire} */
-export const opensearch = {
+export const opensearch = wire({
   name: 'api/opensearch',
   title: 'OpenSearch API',
   about:
@@ -182,5 +317,22 @@ export const opensearch = {
     '[OpenSearch compatibility](/docs/opensearch) says what each takes. The key is the password of Basic authentication; ' +
     '`Authorization: Bearer KEY` works too.',
   header: 'Authorization',
+  names: {
+    'connectors/:id': 'connectors/CONNECTOR',
+    'model_groups/:id': 'model_groups/GROUP',
+    'tasks/:id': 'tasks/TASK',
+    'models/:id': 'models/MODEL',
+    ':algorithm/:id': 'remote/MODEL',
+    '_search/pipeline/:id': '_search/pipeline/answers',
+    '_ingest/pipeline/:id': '_ingest/pipeline/vectors',
+    'message/:id': 'message/MESSAGE',
+    'conversation/:id': 'conversation/CONVERSATION',
+    'memory/:id': 'memory/MEMORY',
+    'scroll/:id': 'scroll/any',
+    '/:id': '/1',
+    ':collection': 'boats',
+    ':alias': 'ships',
+    ':index': 'boats',
+  },
   groups: [...groups, ...memoryGroups, end],
-}
+})

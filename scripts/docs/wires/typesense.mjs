@@ -1,14 +1,12 @@
 /** Typesense's routes. */
-import { server } from './typesense-server.mjs'
-import { route } from './wire.mjs'
+import { route, wire } from './wire.mjs'
 
 const FIELDS = [
   { name: 'title', type: 'string' },
   { name: 'year', type: 'int32', facet: true },
 ]
 
-/** @type {import('./wire.mjs').Wire} */
-export const typesense = {
+export const typesense = wire({
   name: 'api/typesense',
   title: 'Typesense API',
   about:
@@ -16,8 +14,73 @@ export const typesense = {
     "[Typesense's documentation](https://typesense.org/docs/30.0/api/) has them; " +
     '[what differs](/docs/typesense) is told. The key goes in `X-TYPESENSE-API-KEY`.',
   header: 'X-TYPESENSE-API-KEY',
+  names: {
+    'documents/:id': 'documents/1',
+    'synonyms/:id': 'synonyms/sea',
+    'overrides/:id': 'overrides/pin',
+    'presets/:name': 'presets/shelf',
+    'stopwords/:name': 'stopwords/articles',
+    'synonym_sets/:name': 'synonym_sets/clothes',
+    'curation_sets/:name': 'curation_sets/sale',
+    'clothes/items/:id': 'clothes/items/ceo',
+    'sale/items/:id': 'sale/items/recent',
+    'dictionaries/:id': 'dictionaries/plurals',
+    'rules/:name': 'rules/book_views',
+    'nl_search_models/:id': 'nl_search_models/interpreter',
+    'models/:id': 'models/reader',
+    'keys/:id': 'keys/KEY_ID',
+    ':collection': 'books',
+    ':alias': 'library',
+  },
   groups: [
-    { title: 'Server', routes: server },
+    {
+      title: 'Server',
+      routes: [
+        route('GET', '/health', 'Says whether Parley is up. It needs no key.'),
+        route('GET', '/health_with_rusage', 'The same, for those who may ask how busy a node is.'),
+        route('GET', '/status', 'Says that no write waits.'),
+        route('GET', '/limits', 'Lists no rules: the rate of each key is limited.'),
+        route('GET', '/limits/active', 'Lists no blocked keys.'),
+        route('GET', '/limits/exceeds', 'Lists no keys that asked too often.'),
+        route('POST', '/limits', 'Refuses a rule, and says where rates are set.', {
+          body: { action: 'throttle' },
+          refused: true,
+        }),
+        route('PUT', '/limits/:id', 'Refuses a rule, and says where rates are set.', {
+          send: '/limits/1',
+          body: { action: 'throttle' },
+          refused: true,
+        }),
+        route('GET', '/debug', 'Names the version.'),
+        route('GET', '/stats.json', 'Tells of the requests of the last ten seconds.'),
+        route('GET', '/metrics.json', 'Tells of disk and memory, as far as the platform does.'),
+        route('GET', '/operations/schema_changes', 'Lists changes of schemas that are under way.'),
+        route('POST', '/operations/cache/clear', 'Empties the cache of replies.'),
+        route(
+          'POST',
+          '/operations/snapshot',
+          'Does nothing: every write is durable. A `snapshot_path` is refused.',
+        ),
+        route('POST', '/operations/vote', 'Does nothing: every isolate takes writes.'),
+        route('POST', '/operations/db/compact', 'Does nothing: Cloudflare compacts the databases.'),
+        route('POST', '/operations/reset_peers', 'Does nothing: there are no peers.'),
+        route('POST', '/config', 'Takes `log-slow-requests-time-ms: -1`, which is so already.', {
+          body: { 'log-slow-requests-time-ms': -1 },
+        }),
+        ...['GET', 'POST'].map((method) =>
+          route(method, '/personalization/models', 'Says why there are no personalization models.', {
+            refused: 501,
+          }),
+        ),
+        ...['GET', 'PUT', 'DELETE'].map((method) =>
+          route(method, '/personalization/models/:id', 'Says why there are no personalization models.', {
+            send: '/personalization/models/one',
+            refused: 501,
+          }),
+        ),
+        route('POST', '/proxy', 'Says why no request is passed on.', { refused: 501 }),
+      ],
+    },
     {
       title: 'Collections',
       routes: [
@@ -29,18 +92,13 @@ export const typesense = {
           'GET',
           '/collections/:collection',
           'Reads a collection: its fields and how many documents it has.',
-          {
-            send: '/collections/books',
-          },
         ),
         route(
           'GET',
           '/collections/:collection/nodes',
           "Asks the nodes of a cluster's collection, and says how each answers.",
-          { send: '/collections/books/nodes' },
         ),
         route('PATCH', '/collections/:collection', 'Adds and drops fields, and changes the metadata.', {
-          send: '/collections/books',
           body: { fields: [{ name: 'author', type: 'string', optional: true }] },
         }),
       ],
@@ -53,7 +111,7 @@ export const typesense = {
           '/collections/:collection/documents',
           'Writes a document. `action` says what to do with one that is there.',
           {
-            send: '/collections/books/documents?action=upsert',
+            query: 'action=upsert',
             body: { id: '1', title: 'Slow boats', year: 2019 },
           },
         ),
@@ -62,7 +120,7 @@ export const typesense = {
           '/collections/:collection/documents/import',
           'Writes documents, one on each line, and answers with a line for each.',
           {
-            send: '/collections/books/documents/import?action=upsert',
+            query: 'action=upsert',
             body: '{"id":"2","title":"Boats of the north","year":2021}\n{"id":"3","title":"Kitchens","year":1999}',
           },
         ),
@@ -71,7 +129,7 @@ export const typesense = {
           '/collections/:collection/documents/search',
           'Searches a collection. With `conversation=true` it answers a question.',
           {
-            send: '/collections/books/documents/search?q=boats&query_by=title&facet_by=year',
+            query: 'q=boats&query_by=title&facet_by=year',
           },
         ),
         route(
@@ -83,13 +141,10 @@ export const typesense = {
           },
         ),
         route('GET', '/collections/:collection/documents/export', 'Gives all documents, one on each line.', {
-          send: '/collections/books/documents/export?filter_by=year:>2000',
+          query: 'filter_by=year:>2000',
         }),
-        route('GET', '/collections/:collection/documents/:id', 'Reads a document.', {
-          send: '/collections/books/documents/1',
-        }),
+        route('GET', '/collections/:collection/documents/:id', 'Reads a document.'),
         route('PATCH', '/collections/:collection/documents/:id', 'Changes fields of a document.', {
-          send: '/collections/books/documents/1',
           body: { year: 2020 },
         }),
         route(
@@ -97,7 +152,7 @@ export const typesense = {
           '/collections/:collection/documents',
           'Changes fields of all documents that a filter finds.',
           {
-            send: '/collections/books/documents?filter_by=year:%3C2000',
+            query: 'filter_by=year:%3C2000',
             body: { author: 'unknown' },
           },
         ),
@@ -105,7 +160,7 @@ export const typesense = {
           send: '/collections/books/documents/3',
         }),
         route('DELETE', '/collections/:collection/documents', 'Deletes all documents that a filter finds.', {
-          send: '/collections/books/documents?filter_by=year:%3C2020',
+          query: 'filter_by=year:%3C2020',
         }),
       ],
     },
@@ -113,14 +168,11 @@ export const typesense = {
       title: 'Aliases',
       routes: [
         route('PUT', '/aliases/:alias', 'Makes an alias, or points it elsewhere.', {
-          send: '/aliases/library',
           body: { collection_name: 'books' },
         }),
         route('GET', '/aliases', 'Lists aliases.'),
-        route('GET', '/aliases/:alias', 'Reads an alias.', { send: '/aliases/library' }),
-        route('DELETE', '/aliases/:alias', 'Deletes an alias, not its collection.', {
-          send: '/aliases/library',
-        }),
+        route('GET', '/aliases/:alias', 'Reads an alias.'),
+        route('DELETE', '/aliases/:alias', 'Deletes an alias, not its collection.'),
       ],
     },
     {
@@ -131,25 +183,23 @@ export const typesense = {
           '/presets/:name',
           'Keeps parameters of a search, for searches that name them in `preset`.',
           {
-            send: '/presets/shelf',
             body: { value: { query_by: 'title', per_page: 5 } },
           },
         ),
         route('GET', '/presets', 'Lists presets.'),
-        route('GET', '/presets/:name', 'Reads a preset.', { send: '/presets/shelf' }),
-        route('DELETE', '/presets/:name', 'Deletes a preset.', { send: '/presets/shelf' }),
+        route('GET', '/presets/:name', 'Reads a preset.'),
+        route('DELETE', '/presets/:name', 'Deletes a preset.'),
         route(
           'PUT',
           '/stopwords/:name',
           'Keeps words that searches leave out which name them in `stopwords`.',
           {
-            send: '/stopwords/articles',
             body: { stopwords: ['a', 'the'] },
           },
         ),
         route('GET', '/stopwords', 'Lists sets of stopwords.'),
-        route('GET', '/stopwords/:name', 'Reads a set of stopwords.', { send: '/stopwords/articles' }),
-        route('DELETE', '/stopwords/:name', 'Deletes a set of stopwords.', { send: '/stopwords/articles' }),
+        route('GET', '/stopwords/:name', 'Reads a set of stopwords.'),
+        route('DELETE', '/stopwords/:name', 'Deletes a set of stopwords.'),
       ],
     },
     {
@@ -157,27 +207,19 @@ export const typesense = {
       about: 'A collection names its sets in `synonym_sets`, a search its own in the parameter of that name.',
       routes: [
         route('PUT', '/synonym_sets/:name', 'Stores a set of synonyms.', {
-          send: '/synonym_sets/clothes',
           body: { items: [{ id: 'coat', synonyms: ['coat', 'jacket'] }] },
         }),
         route('GET', '/synonym_sets', 'Lists sets of synonyms.'),
-        route('GET', '/synonym_sets/:name', 'Reads a set of synonyms.', { send: '/synonym_sets/clothes' }),
+        route('GET', '/synonym_sets/:name', 'Reads a set of synonyms.'),
         route('PUT', '/synonym_sets/:name/items/:id', 'Stores a synonym of a set.', {
-          send: '/synonym_sets/clothes/items/ceo',
           body: { root: 'ceo', synonyms: ['chief executive officer'] },
         }),
         route('GET', '/synonym_sets/:name/items', 'Lists the synonyms of a set.', {
-          send: '/synonym_sets/clothes/items?limit=10',
+          query: 'limit=10',
         }),
-        route('GET', '/synonym_sets/:name/items/:id', 'Reads a synonym.', {
-          send: '/synonym_sets/clothes/items/ceo',
-        }),
-        route('DELETE', '/synonym_sets/:name/items/:id', 'Deletes a synonym.', {
-          send: '/synonym_sets/clothes/items/ceo',
-        }),
-        route('DELETE', '/synonym_sets/:name', 'Deletes a set of synonyms.', {
-          send: '/synonym_sets/clothes',
-        }),
+        route('GET', '/synonym_sets/:name/items/:id', 'Reads a synonym.'),
+        route('DELETE', '/synonym_sets/:name/items/:id', 'Deletes a synonym.'),
+        route('DELETE', '/synonym_sets/:name', 'Deletes a set of synonyms.'),
       ],
     },
     {
@@ -185,7 +227,6 @@ export const typesense = {
       about: 'A collection names its sets in `curation_sets`.',
       routes: [
         route('PUT', '/curation_sets/:name', 'Stores a set of rules that change searches.', {
-          send: '/curation_sets/sale',
           body: {
             items: [
               {
@@ -197,21 +238,14 @@ export const typesense = {
           },
         }),
         route('GET', '/curation_sets', 'Lists curation sets.'),
-        route('GET', '/curation_sets/:name', 'Reads a curation set.', { send: '/curation_sets/sale' }),
+        route('GET', '/curation_sets/:name', 'Reads a curation set.'),
         route('PUT', '/curation_sets/:name/items/:id', 'Stores a rule of a set.', {
-          send: '/curation_sets/sale/items/recent',
           body: { rule: { query: 'new', match: 'contains' }, filter_by: 'year:>2020' },
         }),
-        route('GET', '/curation_sets/:name/items', 'Lists the rules of a set.', {
-          send: '/curation_sets/sale/items',
-        }),
-        route('GET', '/curation_sets/:name/items/:id', 'Reads a rule.', {
-          send: '/curation_sets/sale/items/recent',
-        }),
-        route('DELETE', '/curation_sets/:name/items/:id', 'Deletes a rule.', {
-          send: '/curation_sets/sale/items/recent',
-        }),
-        route('DELETE', '/curation_sets/:name', 'Deletes a curation set.', { send: '/curation_sets/sale' }),
+        route('GET', '/curation_sets/:name/items', 'Lists the rules of a set.'),
+        route('GET', '/curation_sets/:name/items/:id', 'Reads a rule.'),
+        route('DELETE', '/curation_sets/:name/items/:id', 'Deletes a rule.'),
+        route('DELETE', '/curation_sets/:name', 'Deletes a curation set.'),
       ],
     },
     {
@@ -220,31 +254,17 @@ export const typesense = {
         'The routes of releases before 30. They write the sets `<collection>_synonyms_index` and `<collection>_curations_index`.',
       routes: [
         route('PUT', '/collections/:collection/synonyms/:id', 'Stores a synonym of a collection.', {
-          send: '/collections/books/synonyms/sea',
           body: { synonyms: ['sea', 'ocean'] },
         }),
-        route('GET', '/collections/:collection/synonyms', 'Lists the synonyms of a collection.', {
-          send: '/collections/books/synonyms',
-        }),
-        route('GET', '/collections/:collection/synonyms/:id', 'Reads a synonym.', {
-          send: '/collections/books/synonyms/sea',
-        }),
-        route('DELETE', '/collections/:collection/synonyms/:id', 'Deletes a synonym.', {
-          send: '/collections/books/synonyms/sea',
-        }),
+        route('GET', '/collections/:collection/synonyms', 'Lists the synonyms of a collection.'),
+        route('GET', '/collections/:collection/synonyms/:id', 'Reads a synonym.'),
+        route('DELETE', '/collections/:collection/synonyms/:id', 'Deletes a synonym.'),
         route('PUT', '/collections/:collection/overrides/:id', 'Stores a rule of a collection.', {
-          send: '/collections/books/overrides/pin',
           body: { rule: { query: 'reef', match: 'exact' }, excludes: [{ id: '9' }] },
         }),
-        route('GET', '/collections/:collection/overrides', 'Lists the rules of a collection.', {
-          send: '/collections/books/overrides',
-        }),
-        route('GET', '/collections/:collection/overrides/:id', 'Reads a rule.', {
-          send: '/collections/books/overrides/pin',
-        }),
-        route('DELETE', '/collections/:collection/overrides/:id', 'Deletes a rule.', {
-          send: '/collections/books/overrides/pin',
-        }),
+        route('GET', '/collections/:collection/overrides', 'Lists the rules of a collection.'),
+        route('GET', '/collections/:collection/overrides/:id', 'Reads a rule.'),
+        route('DELETE', '/collections/:collection/overrides/:id', 'Deletes a rule.'),
       ],
     },
     {
@@ -255,17 +275,13 @@ export const typesense = {
           '/stemming/dictionaries/import',
           'Adds words and their roots to the dictionary `?id=`.',
           {
-            send: '/stemming/dictionaries/import?id=plurals',
+            query: 'id=plurals',
             body: '{"word":"people","root":"person"}\n{"word":"mice","root":"mouse"}',
           },
         ),
         route('GET', '/stemming/dictionaries', 'Lists the ids of dictionaries.'),
-        route('GET', '/stemming/dictionaries/:id', 'Reads a dictionary.', {
-          send: '/stemming/dictionaries/plurals',
-        }),
-        route('DELETE', '/stemming/dictionaries/:id', 'Deletes a dictionary.', {
-          send: '/stemming/dictionaries/plurals',
-        }),
+        route('GET', '/stemming/dictionaries/:id', 'Reads a dictionary.'),
+        route('DELETE', '/stemming/dictionaries/:id', 'Deletes a dictionary.'),
       ],
     },
     {
@@ -284,23 +300,20 @@ export const typesense = {
         route('GET', '/analytics/rules', 'Lists rules, with `?rule_tag=` those of a tag.'),
         route('GET', '/analytics/rules/:name', 'Reads a rule.', { send: '/analytics/rules/book_clicks' }),
         route('PUT', '/analytics/rules/:name', 'Makes a rule, or changes parameters of one.', {
-          send: '/analytics/rules/book_views',
           body: { type: 'log', collection: 'books', event_type: 'visit' },
         }),
         route('POST', '/analytics/events', 'Tells of an event: a search, a click, a conversion, a visit.', {
           body: { name: 'book_views', data: { doc_id: '1', user_id: 'ann' } },
         }),
         route('GET', '/analytics/events', "Reads a user's latest events in the log of a rule.", {
-          send: '/analytics/events?user_id=ann&name=book_views&n=10',
+          query: 'user_id=ann&name=book_views&n=10',
         }),
         route('DELETE', '/analytics/events', 'Erases what rules have logged of a user.', {
-          send: '/analytics/events?user_id=ann',
+          query: 'user_id=ann',
         }),
         route('POST', '/analytics/flush', 'Puts all counts into documents now.'),
         route('GET', '/analytics/status', 'Tells how many counts wait.'),
-        route('DELETE', '/analytics/rules/:name', 'Deletes a rule, and its log.', {
-          send: '/analytics/rules/book_views',
-        }),
+        route('DELETE', '/analytics/rules/:name', 'Deletes a rule, and its log.'),
       ],
     },
     {
@@ -317,14 +330,11 @@ export const typesense = {
           },
         }),
         route('GET', '/nl_search_models', 'Lists these models, their secrets masked.'),
-        route('GET', '/nl_search_models/:id', 'Reads a model.', { send: '/nl_search_models/interpreter' }),
+        route('GET', '/nl_search_models/:id', 'Reads a model.'),
         route('PUT', '/nl_search_models/:id', 'Changes properties of a model.', {
-          send: '/nl_search_models/interpreter',
           body: { system_prompt: 'Prices are in euros.' },
         }),
-        route('DELETE', '/nl_search_models/:id', 'Deletes a model.', {
-          send: '/nl_search_models/interpreter',
-        }),
+        route('DELETE', '/nl_search_models/:id', 'Deletes a model.'),
       ],
     },
     {
@@ -340,16 +350,11 @@ export const typesense = {
           },
         }),
         route('GET', '/conversations/models', 'Lists conversation models, their secrets masked.'),
-        route('GET', '/conversations/models/:id', 'Reads a conversation model.', {
-          send: '/conversations/models/reader',
-        }),
+        route('GET', '/conversations/models/:id', 'Reads a conversation model.'),
         route('PUT', '/conversations/models/:id', 'Changes properties of a conversation model.', {
-          send: '/conversations/models/reader',
           body: { ttl: 3600 },
         }),
-        route('DELETE', '/conversations/models/:id', 'Deletes a conversation model. Its messages expire.', {
-          send: '/conversations/models/reader',
-        }),
+        route('DELETE', '/conversations/models/:id', 'Deletes a conversation model. Its messages expire.'),
       ],
     },
     {
@@ -360,17 +365,13 @@ export const typesense = {
           keep: { KEY_ID: 'id' },
         }),
         route('GET', '/keys', 'Lists keys, without their values.'),
-        route('GET', '/keys/:id', 'Reads a key.', { send: '/keys/KEY_ID' }),
-        route('DELETE', '/keys/:id', 'Deletes a key.', { send: '/keys/KEY_ID' }),
+        route('GET', '/keys/:id', 'Reads a key.'),
+        route('DELETE', '/keys/:id', 'Deletes a key.'),
       ],
     },
     {
       title: 'The end of a collection',
-      routes: [
-        route('DELETE', '/collections/:collection', 'Deletes a collection with its documents.', {
-          send: '/collections/books',
-        }),
-      ],
+      routes: [route('DELETE', '/collections/:collection', 'Deletes a collection with its documents.')],
     },
   ],
-}
+})

@@ -6,7 +6,8 @@
  * @property {string} method the methods that are answered alike, such as `GET, POST`; the example uses the first
  * @property {string} path in Hono's syntax
  * @property {string} what it does, as a sentence
- * @property {string} [send] path and query of the example. Absent: the path
+ * @property {string} send path and query of the example
+ * @property {string} [query] of the example, where its path is the usual one
  * @property {unknown} [body] of the example: text, or a value to send as JSON
  * @property {Record<string, string>} [keep] names for values of the reply, used by later examples: name to field
  * @property {true | 401 | 404 | 501} [refused] the example is answered with an error: 400, or this status
@@ -16,6 +17,8 @@
  * @property {string} title
  * @property {string} [about] Markdown
  * @property {WireRoute[]} routes
+ *
+ * @typedef {Omit<WireGroup, 'routes'> & { routes: ReturnType<typeof route>[] }} Routes a group as it is written
  *
  * @typedef {object} Wire
  * @property {string} name of the page, below /docs/
@@ -29,7 +32,23 @@
  * @param {string} method
  * @param {string} path
  * @param {string} what
- * @param {Partial<WireRoute>} [example]
- * @returns {WireRoute}
+ * @param {Partial<WireRoute>} [example] with `send` only where the names of the wire do not make it of the path
  */
 export const route = (method, path, what, example = {}) => ({ method, path, what, ...example })
+
+/**
+ * @param {Omit<Wire, 'groups'> & { groups: Routes[], names: Record<string, string> }} given `names`: what stands for the parameters of paths in examples, by the parameter or the end
+ *   of a path with it; the first that fits counts
+ * @returns {Wire}
+ */
+export function wire({ names, groups, ...rest }) {
+  const named = (/** @type {string} */ path) =>
+    Object.entries(names)
+      .reduce((all, [parameter, name]) => all.replace(parameter, name), path)
+      .replace(/\{[^}]*\}/g, '')
+  const whole = (/** @type {ReturnType<typeof route>} */ one) => ({
+    ...one,
+    send: one.send ?? named(one.path) + (one.query ? `?${one.query}` : ''),
+  })
+  return { ...rest, groups: groups.map((group) => ({ ...group, routes: group.routes.map(whole) })) }
+}
