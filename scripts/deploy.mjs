@@ -4,20 +4,14 @@
  */
 
 import './installed.mjs'
-import { findPlan } from './deploy/account-plan.mjs'
-import { post } from './deploy/api.mjs'
-import { fail, optionsOf } from './deploy/failure.mjs'
-import { databaseId, find, findAccount } from './deploy/find.mjs'
-import { writeConfig } from './deploy/names.mjs'
-import { readDeployOptions, usage } from './deploy/options.mjs'
+import { databaseId, find, findAccount, findPlan, post } from './deploy/find.mjs'
+import { configFile, keptSecrets, makeSecrets, secretsFile, wanted, writeConfig } from './deploy/names.mjs'
+import { fail, optionsOf, readDeployOptions, usage } from './deploy/options.mjs'
 import { action, describe, NOTHING, plan } from './deploy/plan.mjs'
-import { report } from './deploy/report.mjs'
-import { configFile, keptSecrets, makeSecrets, secretsFile } from './deploy/secrets.mjs'
 import { settle } from './deploy/settings.mjs'
 import { acceptsTerms, openAccount } from './deploy/temporary.mjs'
 import { upload } from './deploy/upload.mjs'
-import { verify } from './deploy/verify.mjs'
-import { wanted } from './deploy/wanted.mjs'
+import { report, verify } from './deploy/verify.mjs'
 import { runWrangler } from './wrangler.mjs'
 
 /** What is wanted and what that takes, or the end of the program. */

@@ -4,13 +4,10 @@
  */
 import './installed.mjs'
 import { createInterface } from 'node:readline/promises'
-import { remove } from './deploy/api.mjs'
-import { fail, optionsOf } from './deploy/failure.mjs'
-import { databaseId, find, findAccount } from './deploy/find.mjs'
-import { destroyUsage, readDestroyOptions } from './deploy/options.mjs'
+import { databaseId, find, findAccount, remove } from './deploy/find.mjs'
+import { secretsFile, wanted } from './deploy/names.mjs'
+import { destroyUsage, fail, optionsOf, readDestroyOptions } from './deploy/options.mjs'
 import { describeRemoval, planRemoval, removalPath } from './deploy/removal.mjs'
-import { secretsFile } from './deploy/secrets.mjs'
-import { wanted } from './deploy/wanted.mjs'
 
 const wish = optionsOf(readDestroyOptions, destroyUsage)
 

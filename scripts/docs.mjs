@@ -10,10 +10,9 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { writeBuilt } from './built.mjs'
-import { home, listForPrograms } from './docs/home.mjs'
 import { FOLDER } from './docs/pages.mjs'
 import { quoted } from './docs/reference.mjs'
-import { groups } from './docs/site.mjs'
+import { groups, home, listForPrograms } from './docs/site.mjs'
 import { root } from './wrangler.mjs'
 
 const SITE = join(root, 'ui/docs')

@@ -11,8 +11,7 @@ import { parseArgs } from 'node:util'
 import { ask } from './parley/commands/ask.mjs'
 import { backup } from './parley/commands/backup.mjs'
 import { restore } from './parley/commands/restore.mjs'
-import { Failure } from './parley/failure.mjs'
-import { Server } from './parley/server.mjs'
+import { Failure, Server } from './parley/server.mjs'
 
 const USAGE = `npm run first-account -- --url https://parley.NAME.workers.dev --key KEY [--deploy] [--documents 10000] [--sleep 15] [--report FILE]
 

@@ -4,11 +4,9 @@
  */
 import './installed.mjs'
 import { parseArgs } from 'node:util'
-import { differences } from './costs/catalogue.mjs'
-import { CHECKED, modelsTable, WORKERS_AI_MODELS } from './costs/workers-ai.mjs'
-import { ask, askAll } from './deploy/api.mjs'
-import { fail, optionsOf } from './deploy/failure.mjs'
-import { findAccount } from './deploy/find.mjs'
+import { CHECKED, differences, modelsTable, WORKERS_AI_MODELS } from './costs/workers-ai.mjs'
+import { ask, askAll, findAccount } from './deploy/find.mjs'
+import { fail, optionsOf } from './deploy/options.mjs'
 
 const usage = `Usage: npm run models -- [--check]
 

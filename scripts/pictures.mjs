@@ -3,21 +3,323 @@
  * prepared answers, and needs Chromium. Look at what it took before you commit it.
  */
 import './installed.mjs'
+import { once } from 'node:events'
 import { existsSync, statSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
 import sharp from 'sharp'
 import { client } from './client.mjs'
 import { startOwnServer } from './own-server.mjs'
-import { record } from './pictures/recording.mjs'
-import { emptyStates, failedStates, pageStates, setStates, widgetStates } from './pictures/states.mjs'
-import { ANSWERS, startWriter } from './pictures/writer.mjs'
+
+/** Nobody sees more of a chat, and each frame weighs. */
+const FRAME_MS = 110
+const LAST_MS = 4_000
+
+/**
+ * Records a page while something happens in it.
+ * @param {import('playwright-core').Page} page
+ * @param {() => Promise<void>} act
+ * @param {{ width: number }} options pixels of the recording
+ * @returns {Promise<Buffer>}
+ */
+export async function record(page, act, { width }) {
+  const session = await page.context().newCDPSession(page)
+  /** @type {{ data: Buffer, at: number }[]} */
+  const frames = []
+  session.on('Page.screencastFrame', ({ data, sessionId, metadata }) => {
+    const at = (metadata.timestamp ?? 0) * 1000
+    const last = frames.at(-1)
+    const frame = { data: Buffer.from(data, 'base64'), at }
+    if (last && at - last.at < FRAME_MS && frames.length > 1)
+      frames[frames.length - 1] = { ...frame, at: last.at }
+    else frames.push(frame)
+    session.send('Page.screencastFrameAck', { sessionId }).catch(() => {})
+  })
+  await session.send('Page.startScreencast', { format: 'png', everyNthFrame: 1 })
+  await act()
+  await session.send('Page.stopScreencast')
+  // Chromium can report a frame after a later one.
+  frames.sort((one, other) => one.at - other.at)
+  const delay = frames.map(({ at }, index) => {
+    const next = frames[index + 1]
+    return next ? Math.round(next.at - at) : LAST_MS
+  })
+  const drawn = await Promise.all(frames.map(({ data }) => sharp(data).resize({ width }).png().toBuffer()))
+  return sharp(drawn, { join: { animated: true } })
+    .webp({ delay, loop: 0, quality: 76, effort: 4, minSize: true, mixed: true })
+    .toBuffer()
+}
+
+/** @typedef {import('playwright-core').Page} Page */
+/** @typedef {(address: string) => Promise<Page>} Open */
+
+/** What each list of the server says when it is empty. @type {Record<string, unknown>} */
+const NOTHING = {
+  '/collections': [],
+  '/conversations/models': [],
+  '/assistants': { assistants: [] },
+  '/keys': { keys: [] },
+  '/conversations': { conversations: [] },
+  '/usage': { usage: [] },
+}
+
+const LISTS = [
+  '',
+  'collections',
+  'conversations',
+  'conversations/unanswered',
+  'sets',
+  'assistants',
+  'models',
+  'keys',
+  'usage',
+]
+
+const PAGES = [
+  '',
+  'collections',
+  'collections/docs?q=history',
+  'collections/docs/documents',
+  'collections/docs/schema',
+  'import',
+  'conversations',
+  'conversations/unanswered',
+  'assistants/guide',
+  'models?new=1',
+  'keys',
+  'usage',
+  'start',
+  'nowhere',
+]
+
+/** @param {Page} page */
+async function shoot(page) {
+  await page.locator('.loading').first().waitFor({ state: 'detached' })
+  await page.waitForTimeout(700)
+  await page.evaluate(
+    'Promise.all(document.getAnimations().filter(({ effect }) => effect.getTiming().iterations !== Infinity).map(({ finished }) => finished.catch(() => {})))',
+  )
+  await page.waitForTimeout(200)
+  return page.screenshot()
+}
+
+/** @param {Page} page @param {string[]} addresses */
+async function each(page, addresses) {
+  const shots = []
+  for (const address of addresses) {
+    await page.evaluate(`location.hash = '#/${address}'`)
+    await page.reload()
+    shots.push(await shoot(page))
+  }
+  return shots
+}
+
+/** Each page of the console, and its chat with an answer. @param {Open} open */
+export async function pageStates(open) {
+  const page = await open('/?assistant=guide')
+  await page.locator('.suggestion').first().click()
+  await page.locator('.turn[aria-busy="false"]:has(.tools:not([hidden]))').first().waitFor()
+  const shots = [await shoot(page)]
+  await page.locator('.cite').first().click()
+  shots.push(await shoot(page))
+  await page.keyboard.press('Escape')
+  await page.getByRole('button', { name: 'Settings' }).click()
+  shots.push(await shoot(page))
+  await page.keyboard.press('Escape')
+  shots.push(...(await each(page, PAGES)))
+  await page.context().close()
+  return shots
+}
+
+const QUESTIONS = [
+  { question: 'How do I start Parley?', relevant: ['how-do-i-start-parley'], answer: 'With `npm start`.' },
+  {
+    question: 'How long is a conversation kept?',
+    relevant: ['how-long-is-history-kept'],
+    answer: 'As long as its model has `ttl`.',
+  },
+  { question: 'What is the boiling point of zinc?', unanswerable: true },
+]
+
+/** A question set, two runs of it, and what they came to. @param {Open} open */
+export async function setStates(open) {
+  const page = await open('/#/sets?new=1')
+  await page.getByLabel('Name', { exact: true }).fill('Before a release')
+  await page
+    .getByRole('textbox', { name: 'Questions' })
+    .fill(QUESTIONS.map((each) => JSON.stringify(each)).join('\n'))
+  const shots = [await shoot(page)]
+  await page.getByRole('button', { name: 'Save' }).click()
+  const ask = page.getByRole('button', { name: `Ask ${QUESTIONS.length} questions` })
+  for (const rows of [1, 2]) {
+    if (rows === 2) await page.getByLabel('Documents per search').fill('1')
+    await ask.click()
+    await page
+      .locator('tbody tr')
+      .nth(rows - 1)
+      .waitFor()
+    await ask.waitFor()
+  }
+  shots.push(await shoot(page))
+  await page.locator('tbody').scrollIntoViewIfNeeded()
+  for (const box of await page.locator('tbody input').all()) await box.check()
+  shots.push(await shoot(page))
+  const set = page.url()
+  await page.locator('tbody a').last().click()
+  await page.locator('.outcomes').waitFor()
+  shots.push(await shoot(page))
+  await page.goto(set)
+  // `all` waits for nothing, and the runs are read after the page is there.
+  await page.locator('tbody tr').nth(1).waitFor()
+  for (const box of await page.locator('tbody input').all()) await box.check()
+  await page.getByRole('link', { name: 'Compare the two' }).click()
+  await page.getByLabel('Only what changed').uncheck()
+  shots.push(await shoot(page))
+  await page.locator('.outcomes > li').nth(1).scrollIntoViewIfNeeded()
+  shots.push(await shoot(page))
+  await page.getByRole('link', { name: 'Why these answers?' }).first().click()
+  await page.locator('.answer-side .waterfall').nth(1).waitFor()
+  shots.push(await shoot(page))
+  await page.context().close()
+  return shots
+}
+
+/** @param {Open} open */
+export async function emptyStates(open) {
+  const page = await open('/')
+  await page.route(
+    ({ pathname }) => pathname in NOTHING,
+    (route) => route.fulfill({ json: NOTHING[new URL(route.request().url()).pathname] }),
+  )
+  const shots = await each(page, LISTS)
+  await page.context().close()
+  return shots
+}
+
+/** @param {Open} open */
+export async function failedStates(open) {
+  const page = await open('/')
+  await page.route(
+    ({ pathname }) => pathname in NOTHING,
+    (route) => route.fulfill({ status: 500, json: { message: 'The database does not answer' } }),
+  )
+  const shots = await each(page, LISTS)
+  await page.context().close()
+  return shots
+}
+
+/** The widget's five modes, before and after an answer. @param {Open} open @param {string} url @param {string} key */
+export async function widgetStates(open, url, key) {
+  const shots = []
+  for (const mode of ['inline', 'bubble', 'panel', 'dialog', 'page']) {
+    const page = await open('/docs/')
+    await page.route('**/a-page', (route) =>
+      route.fulfill({
+        contentType: 'text/html',
+        body: `<!doctype html><html lang="en"><meta name="viewport" content="width=device-width">
+<title>A page</title><style>html { color-scheme: light dark; font-family: system-ui } body { margin: 0; padding: ${mode === 'page' ? 0 : '16px'} }</style>
+<script type="module" src="${url}/widget/parley-chat.js"></script>
+${mode === 'page' ? '' : '<h1>A page</h1><p>The widget is part of it.</p>'}
+<parley-chat assistant="guide" key="${key}" mode="${mode}"></parley-chat>`,
+      }),
+    )
+    await page.goto(`${url}/a-page`)
+    await page.waitForFunction("customElements.get('parley-chat')")
+    await page.evaluate("document.querySelector('parley-chat').show()")
+    await page.locator('.suggestion').first().waitFor()
+    shots.push(await shoot(page))
+    await page.locator('.suggestion').first().click()
+    await page.locator('.turn[aria-busy="false"]:has(.tools:not([hidden]))').first().waitFor()
+    if (mode === 'inline') {
+      // The end of an answer draws its citations anew.
+      await page.waitForTimeout(1_000)
+      await page.locator('.cite').first().click()
+      await page.locator('.card:not([hidden])').waitFor()
+    }
+    shots.push(await shoot(page))
+    await page.context().close()
+  }
+  return shots
+}
+
+const GAP_MS = 45
+
+/** What it answers, by the question. `[1]` and `[2]` stand for the first documents of the prompt. */
+export const ANSWERS = [
+  {
+    question: 'How do I create a conversation model?',
+    next: ['Which language models can answer?', 'How long is history kept?'],
+    text: `First create a history collection, then post the model with the name of that collection. [1]
+
+| Property | What it says |
+| --- | --- |
+| \`model_name\` | who writes, such as \`openai/gpt-4o-mini\` |
+| \`history_collection\` | where conversations are kept |
+| \`max_bytes\` | how much a prompt may hold |
+
+\`\`\`sh
+curl localhost:8108/conversations/models -d @model.json
+\`\`\`
+
+You can **ask your own documents** with it at once. [2]`,
+  },
+]
+
+/** The labels of the documents in a prompt, best first. @param {string} prompt */
+const labelsIn = (prompt) =>
+  [...prompt.matchAll(/"citation_label": "((?:[^"\\]|\\.)*)"/g)].map(([, label]) => JSON.parse(`"${label}"`))
+
+/** @param {string} prompt */
+function answerTo(prompt) {
+  const known = ANSWERS.find(({ question }) => prompt.includes(question))
+  if (!known) return 'The documents do not answer this question.'
+  const labels = labelsIn(prompt)
+  const cited = known.text.replace(/\[(\d)\]/g, (_, number) => `[${labels[Number(number) - 1] ?? labels[0]}]`)
+  return `${cited}\n\n${known.next.map((question) => `<<${question}>>`).join('\n')}`
+}
+
+/** @returns {Promise<{ url: string, stop: () => void }>} where it speaks OpenAI's API */
+export async function startWriter() {
+  const server = createServer(async (request, response) => {
+    let body = ''
+    for await (const bytes of request) body += bytes
+    const { messages, stream } = JSON.parse(body)
+    const content = answerTo(
+      messages.map((/** @type {{ content: string }} */ each) => each.content).join('\n'),
+    )
+    const usage = {
+      prompt_tokens: Math.ceil(body.length / 4),
+      completion_tokens: Math.ceil(content.length / 4),
+    }
+    if (stream !== true) {
+      response.setHeader('content-type', 'application/json')
+      const choices = [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }]
+      return void response.end(JSON.stringify({ choices, usage }))
+    }
+    response.setHeader('content-type', 'text/event-stream')
+    const write = (/** @type {object} */ chunk) => response.write(`data: ${JSON.stringify(chunk)}\n\n`)
+    for (const piece of content.match(/\S+\s*/g) ?? []) {
+      write({ choices: [{ index: 0, delta: { content: piece } }] })
+      await new Promise((resolve) => setTimeout(resolve, GAP_MS))
+    }
+    write({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], usage })
+    response.end('data: [DONE]\n\n')
+  }).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
+  return {
+    url: `http://127.0.0.1:${port}`,
+    stop() {
+      server.closeAllConnections()
+      server.close()
+    },
+  }
+}
 
 const IMAGES = fileURLToPath(new URL('../docs/images/', import.meta.url))
 const QUESTION = ANSWERS[0]?.question ?? ''
-
-/** @typedef {import('playwright-core').Page} Page */
 
 const executablePath = [
   '/usr/bin/chromium',

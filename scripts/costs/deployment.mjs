@@ -1,6 +1,5 @@
 /** What a deployment costs beside its conversations: an import, and a month in which nobody asks. docs/costs.md shows both. */
-import { sum, times, whole } from './amount.mjs'
-import { CONVERSATION, DIMENSIONS, GIGABYTES, line, PRICES } from './model.mjs'
+import { CONVERSATION, DIMENSIONS, GIGABYTES, line, PRICES, sum, times, whole } from './model.mjs'
 
 const MILLION = 1e6
 const VALUES = { ...PRICES, objectStorage: { price: 0.2 }, databaseStorage: { price: 0.75 } }
@@ -37,7 +36,7 @@ const IDLE = {
 const STORED = { objects: 5, database: 1 }
 
 /**
- * @param {[what: string, unit: string, kind: keyof typeof VALUES, amount: import('./amount.mjs').Amount][]} used
+ * @param {[what: string, unit: string, kind: keyof typeof VALUES, amount: import('./model.mjs').Amount][]} used
  * @returns {import('./model.mjs').Line[]} `price` by a million, that of storage by one
  */
 const lines = (used) =>

@@ -2,8 +2,16 @@
  * What the Workers Free plan allows in a day, as turns of conversations: docs/free-plan.md shows it, and a test compares
  * the two. A turn takes what scripts/costs/model.mjs says.
  */
-import { sum, times, whole } from './amount.mjs'
-import { CONVERSATION, GIGABYTES, rowsATurn, rowsReadByConversation, secondsATurn } from './model.mjs'
+import {
+  CONVERSATION,
+  GIGABYTES,
+  rowsATurn,
+  rowsReadByConversation,
+  secondsATurn,
+  sum,
+  times,
+  whole,
+} from './model.mjs'
 import { markdown } from './table.mjs'
 import { WORKERS_AI_MODELS } from './workers-ai.mjs'
 
@@ -46,13 +54,13 @@ export function neuronsOf(price) {
 }
 
 /**
- * @returns {{ what: string, day: number, each: import('./amount.mjs').Amount, turns: number }[]} `each`: of a turn
+ * @returns {{ what: string, day: number, each: import('./model.mjs').Amount, turns: number }[]} `each`: of a turn
  */
 export function freeTurns() {
   const { turns, objectCalls, logLines } = CONVERSATION
   const read = rowsReadByConversation()
   const calls = sum(objectCalls.first, times(turns - 1, objectCalls.followUp))
-  /** @type {[string, number, import('./amount.mjs').Amount][]} */
+  /** @type {[string, number, import('./model.mjs').Amount][]} */
   const limits = [
     ['Worker requests, less 1,440 of the cron trigger', FREE.requests - CRON, times(1)],
     [
@@ -70,7 +78,7 @@ export function freeTurns() {
       .map(([name, price]) => {
         const { read, written, neurons } = neuronsOf(price)
         const working = `(${whole(read)} × $${price.in} + ${whole(written)} × $${price.out}) / $11`
-        return /** @type {[string, number, import('./amount.mjs').Amount]} */ ([
+        return /** @type {[string, number, import('./model.mjs').Amount]} */ ([
           `Neurons, ${name.split('/').at(-1)}`,
           FREE.neurons,
           { value: neurons, working },

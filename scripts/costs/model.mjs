@@ -2,9 +2,37 @@
  * What conversations cost on Cloudflare's Workers Paid plan: assumptions, prices, and the arithmetic between. The page
  * docs/costs.md shows what comes out, and a test compares the two.
  */
-
-import { sum, times } from './amount.mjs'
 import { LANGUAGE_MODELS } from './language-models.mjs'
+
+/**
+ * @typedef {object} Amount
+ * @property {number} value
+ * @property {string} working such as `1,000 × (5 + 3 × 6)`
+ */
+
+/** @param {number} value */
+export const whole = (value) => value.toLocaleString('en-US')
+
+/** @param {number | Amount} part @returns {Amount} */
+const amountOf = (part) => (typeof part === 'number' ? { value: part, working: whole(part) } : part)
+
+/** @param {...(number | Amount)} factors @returns {Amount} */
+export function times(...factors) {
+  const parts = factors.map(amountOf)
+  return {
+    value: parts.reduce((product, { value }) => product * value, 1),
+    working: parts.map(({ working }) => working).join(' × '),
+  }
+}
+
+/** In brackets, so that it can be a factor. @param {...(number | Amount)} summands @returns {Amount} */
+export function sum(...summands) {
+  const parts = summands.map(amountOf)
+  return {
+    value: parts.reduce((total, { value }) => total + value, 0),
+    working: `(${parts.map(({ working }) => working).join(' + ')})`,
+  }
+}
 
 // Not with the imports: a Node that is too old reads no TypeScript, and a program has yet to say so.
 const { PAGE_BUDGET } = await import('../../src/auth/page-budget.ts')
@@ -119,7 +147,7 @@ export const PRICES = {
 /**
  * @param {string} what
  * @param {string} unit
- * @param {import('./amount.mjs').Amount} amount
+ * @param {Amount} amount
  * @param {number} price
  * @param {number} by how many the price is for
  * @returns {Line}
@@ -157,9 +185,9 @@ export const rowsReadByConversation = () =>
 export function platformCosts(conversations) {
   const { turns, searches, objectCalls } = CONVERSATION
   const queries = times(conversations, byConversation(searches))
-  /** @param {...(number | import('./amount.mjs').Amount)} each of a turn */
+  /** @param {...(number | Amount)} each of a turn */
   const byTurn = (...each) => times(conversations, turns, ...each)
-  /** @type {[string, string, keyof typeof PRICES, import('./amount.mjs').Amount][]} */
+  /** @type {[string, string, keyof typeof PRICES, Amount][]} */
   const used = [
     ['Worker requests', '', 'requests', byTurn()],
     ['Worker CPU', 'ms', 'cpu', byTurn(CONVERSATION.cpuMilliseconds)],

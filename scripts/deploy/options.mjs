@@ -1,6 +1,73 @@
-/** The options of `npm run deploy`. */
+/** The options of a deployment and its removal, and how these programs end when something fails: with what to do about it. */
 import { parseArgs } from 'node:util'
 import { JURISDICTIONS, REGIONS } from './settings.mjs'
+
+/** The first that matches is told. @type {[RegExp, string][]} */
+const ADVICE = [
+  [
+    /code: (10000|9109|10001)\]|Authentication error|Unauthorized|not authorized/i,
+    'The token may not do this. It needs these permissions of the account: Workers Scripts Edit, D1 Edit, Vectorize Edit, Workers AI Read, Account Settings Read.',
+  ],
+  [
+    /workers\.dev subdomain|workers\/onboarding/,
+    'Choose a workers.dev subdomain for the account, once: https://dash.cloudflare.com/?to=/:account/workers/onboarding',
+  ],
+  [
+    /code: 100328\]|CPU limits are not supported/i,
+    'The account is on the Workers Free plan. Say so once: npm run deploy -- --plan free',
+  ],
+  [
+    /paid plan|not_entitled|code: 10097\]|upgrade/i,
+    'This needs the Workers Paid plan: https://dash.cloudflare.com/?to=/:account/workers/plans',
+  ],
+  [
+    /ENOTFOUND|ECONNREFUSED|ECONNRESET|ETIMEDOUT|fetch failed|network/i,
+    'Cloudflare could not be reached: look at your connection, and at https://www.cloudflarestatus.com',
+  ],
+  [
+    /migration|SQLITE_|D1_ERROR/i,
+    'The migration that failed was rolled back, and those before it stay applied. What is deployed still runs.',
+  ],
+]
+
+/**
+ * @param {string} output of the command that failed
+ * @returns {string | undefined} undefined when only the output itself can help
+ */
+export const advice = (output) => ADVICE.find(([pattern]) => pattern.test(output))?.[1]
+
+/** @param {unknown} error */
+const message = (error) => (error instanceof Error ? error.message : String(error))
+
+/**
+ * Ends the program with what happened and, where it is known, what to do about it.
+ * @param {unknown} error
+ * @param {string[]} more
+ * @returns {never}
+ */
+export function fail(error, ...more) {
+  const what = message(error).trim()
+  console.error([what, advice(what), ...more].filter(Boolean).join('\n\n'))
+  process.exit(1)
+}
+
+/**
+ * The options of the command line, or the end of the program: with what is wrong with them, or with the help.
+ * @template {{ help?: boolean }} Options
+ * @param {(args: string[]) => Options} read
+ * @param {string} usage
+ * @returns {Options}
+ */
+export function optionsOf(read, usage) {
+  try {
+    const options = read(process.argv.slice(2))
+    if (!options.help) return options
+  } catch (error) {
+    fail(error, usage)
+  }
+  console.log(usage)
+  process.exit(0)
+}
 
 /** Of a trial without an account, which has no Workers AI. */
 const TEMPORARY_MODEL = 'local/extractive'

@@ -2,8 +2,9 @@
  * What a deployment decides beyond wrangler.toml: where its data lives, and what the account's plan allows. Nothing here
  * talks to anybody.
  */
+
+import { configArgs } from './names.mjs'
 import { inTemporaryAccount, TEMPORARY_NOTES } from './temporary.mjs'
-import { configArgs } from './wanted.mjs'
 
 /**
  * Locations that D1 and Durable Objects both have, each with a cloud region close to it: `[placement]` knows only
@@ -31,10 +32,10 @@ const CPU_MS = 300_000
  */
 
 /**
- * @param {import('./wanted.mjs').Goal} goal
+ * @param {import('./names.mjs').Goal} goal
  * @param {import('./plan.mjs').Found} found
  * @param {Wish} wish
- * @returns {{ goal: import('./wanted.mjs').Goal, notes: string[] }} `notes` are for whoever deploys to read
+ * @returns {{ goal: import('./names.mjs').Goal, notes: string[] }} `notes` are for whoever deploys to read
  * @throws Error for a place that cannot be changed any more
  */
 export function settle(goal, found, wish) {
@@ -70,7 +71,7 @@ function planOf({ records }) {
 }
 
 /**
- * @param {import('./wanted.mjs').Goal} goal
+ * @param {import('./names.mjs').Goal} goal
  * @param {import('./plan.mjs').Found} found
  * @param {Wish} wish
  * @returns {{ jurisdiction: string | undefined, region: string | undefined }}
@@ -108,7 +109,7 @@ function placeOf({ worker, database, config }, found, wish) {
 
 /**
  * @param {Plan} plan
- * @param {import('./wanted.mjs').Goal} goal
+ * @param {import('./names.mjs').Goal} goal
  * @param {import('./plan.mjs').Found} found
  * @returns {{ config: Record<string, any>, notes: string[], changed: boolean }}
  * @throws Error for a limit that the Free plan refuses

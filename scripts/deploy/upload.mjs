@@ -21,7 +21,7 @@ export function address(targets) {
  * Uploads the Worker and the secrets that it lacks in one version: `wrangler secret put` needs a Worker that exists,
  * and a first version would serve without them.
  * @param {string[]} args the command
- * @param {import('./secrets.mjs').Secrets} secrets
+ * @param {import('./names.mjs').Secrets} secrets
  * @returns {Promise<string | undefined>} where it answers, when it has an address of its own
  * @throws Error with wrangler's output
  */

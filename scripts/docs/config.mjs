@@ -1,7 +1,7 @@
 /** What VitePress is told of the documentation. It is built for a policy without inline scripts, inline styles and `data:`. */
-import { SUMMARY } from './home.mjs'
+
 import { markdown } from './markdown.mjs'
-import { groups } from './site.mjs'
+import { groups, SUMMARY } from './site.mjs'
 
 const BASE = '/docs/'
 

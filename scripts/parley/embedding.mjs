@@ -1,9 +1,8 @@
 /** Vectors that a model makes in the background: words are found at once, meaning when they are there. */
 
 import { setTimeout as sleep } from 'node:timers/promises'
-import { EXIT, Failure } from './failure.mjs'
-import { progress } from './progress.mjs'
-import { COMMAND } from './quoted.mjs'
+import { COMMAND, progress } from './progress.mjs'
+import { EXIT, Failure } from './server.mjs'
 
 const LOOK_MS = 500
 /** Without any vector for this long, something is wrong with the model. */

@@ -1,6 +1,16 @@
-/** How far something has come, with its rate: a bar in a terminal, nothing where the output is read by a program. */
+/** What a terminal shows of a command: how it is typed, and how far it has come, with its rate. Nothing where a program reads the output. */
 import { Presets, SingleBar } from 'cli-progress'
-import { COMMAND, quoted } from './quoted.mjs'
+
+/** How the command line is typed where it was started (bin.mjs): `parley` is on nobody's path, unless it was linked. */
+export const COMMAND = process.env.PARLEY_COMMAND ?? 'parley'
+
+/**
+ * An argument as somebody types it into a shell.
+ * @param {string} argument
+ * @returns {string} in quotes where it needs them
+ */
+export const quoted = (argument) =>
+  /^[\w./:@%+=,-]+$/.test(argument) ? argument : `'${argument.replaceAll("'", "'\\''")}'`
 
 /** @type {Set<SingleBar>} */
 const shown = new Set()

@@ -1,5 +1,35 @@
-/** The Parley that the command line talks to: its address, its key, and how a request is tried again. */
-import { EXIT, Failure } from './failure.mjs'
+/**
+ * The Parley that the command line talks to: its address, its key, how a request is tried again, batches of documents, and how a
+ * command fails: in a sentence that says what to do, and with an exit code that a script can tell apart.
+ */
+
+/** Exit codes. 130 is the shell's own for Ctrl-C. */
+export const EXIT = {
+  /** a fault of the command line itself */
+  fault: 1,
+  /** a wrong option or argument */
+  usage: 2,
+  /** nobody answers at the address */
+  unreachable: 3,
+  /** the server refuses the key */
+  refused: 4,
+  /** the server refuses the request */
+  rejected: 5,
+  /** some documents were not imported, or some checks failed; the rest is done */
+  partial: 6,
+}
+
+/** A failure that the user can act on. */
+export class Failure extends Error {
+  /**
+   * @param {number} code one of EXIT
+   * @param {string} message
+   */
+  constructor(code, message) {
+    super(message)
+    this.code = code
+  }
+}
 
 const DEFAULT_URL = 'http://localhost:8108'
 const DEFAULT_KEY = 'xyz'
@@ -132,4 +162,66 @@ const pause = (attempt) => FIRST_PAUSE_MS * 2 ** (attempt - 1) * (0.5 + Math.ran
 export const reasonOf = (error) => {
   const { cause, message } = /** @type {Error & { cause?: { code?: string } }} */ (error)
   return cause?.code ?? message
+}
+
+/** Of one request. */
+export const BATCH = { lines: 500, characters: 1 << 20 }
+
+/** @typedef {{ id: string, line: string }} Written a document, and its JSON */
+/** @typedef {{ id: string, error: string }} Rejected */
+
+/**
+ * @template Item
+ * @param {AsyncIterable<Item> | Iterable<Item>} items
+ * @param {{ lines: number, characters: number }} most of a batch; a longer line is a batch of its own
+ * @param {(item: Item) => string} lineOf
+ * @returns {AsyncGenerator<Item[]>}
+ */
+export async function* batchesOf(items, most, lineOf) {
+  /** @type {Item[]} */
+  let batch = []
+  let characters = 0
+  for await (const item of items) {
+    const { length } = lineOf(item)
+    if (batch.length > 0 && (batch.length >= most.lines || characters + length > most.characters)) {
+      yield batch
+      batch = []
+      characters = 0
+    }
+    batch.push(item)
+    characters += length
+  }
+  if (batch.length > 0) yield batch
+}
+
+/**
+ * @param {Server} server
+ * @param {string} collection
+ * @param {string[]} lines
+ * @param {'create' | 'upsert' | 'update'} action
+ * @returns {Promise<{ success: boolean, code?: number, error?: string }[]>} what the server says of each
+ * @throws Failure when it refuses all of them at once, or does not answer
+ */
+export async function sendLines(server, collection, lines, action) {
+  const path = `/collections/${encodeURIComponent(collection)}/documents/import?action=${action}`
+  const response = await server.send('POST', path, { body: lines.join('\n') })
+  if (!response.ok) throw await refusal(response, `POST ${path}`)
+  return (await response.text()).split('\n').map((line) => JSON.parse(line))
+}
+
+/**
+ * @param {Server} server
+ * @param {string} collection
+ * @param {Written[]} batch
+ * @param {'upsert' | 'update'} action
+ * @returns {Promise<Rejected[]>} those that the server refused, with its reasons
+ * @throws Failure as `sendLines`
+ */
+export async function sendBatch(server, collection, batch, action) {
+  const lines = batch.map(({ line }) => line)
+  const outcomes = await sendLines(server, collection, lines, action)
+  return batch.flatMap(({ id }, at) => {
+    const { success, error = 'The server said nothing of it.' } = outcomes[at] ?? {}
+    return success ? [] : [{ id, error }]
+  })
 }

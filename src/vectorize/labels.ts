@@ -26,7 +26,7 @@ import {
 } from '../search/schema/layout'
 import type { Field } from '../search/types'
 
-/** Properties with a metadata index, as `npm run deploy` creates them (scripts/deploy/wanted.mjs). */
+/** Properties with a metadata index, as `npm run deploy` creates them (scripts/deploy/names.mjs). */
 export const STRINGS = ['s0', 's1', 's2', 's3', 's4'] as const
 export const NUMBERS = ['n0', 'n1', 'n2', 'n3', 'n4'] as const
 export const PROPERTIES = [...STRINGS, ...NUMBERS]

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
 import { beforeEach, expect, test } from 'vitest'
+import { wanted } from '../../scripts/deploy/names.mjs'
 import { markOwner } from '../../scripts/deploy/owner.mjs'
 import { plan } from '../../scripts/deploy/plan.mjs'
-import { wanted } from '../../scripts/deploy/wanted.mjs'
 import { api, folder, loggedIn, stageDeployments } from './deploy-stage'
 
 const ROOT = join(import.meta.dirname, '../..')

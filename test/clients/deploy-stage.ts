@@ -16,7 +16,7 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { deserialize, serialize } from 'node:v8'
 import { afterAll, afterEach, beforeAll, beforeEach, inject } from 'vitest'
-import { wanted } from '../../scripts/deploy/wanted.mjs'
+import { wanted } from '../../scripts/deploy/names.mjs'
 import { ACCOUNT, type CloudflareApi, startCloudflareApi } from './cloudflare-api'
 import { KEY } from './harness'
 

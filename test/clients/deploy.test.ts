@@ -6,9 +6,9 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, inject, test } from 'vitest'
+import { wanted } from '../../scripts/deploy/names.mjs'
 import { markOwner } from '../../scripts/deploy/owner.mjs'
 import { verify } from '../../scripts/deploy/verify.mjs'
-import { wanted } from '../../scripts/deploy/wanted.mjs'
 import { NUMBERS, STRINGS } from '../../src/vectorize/labels'
 import {
   ADMIN,

@@ -7,8 +7,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { encryptionKey, occupy } from '../../scripts/folder.mjs'
-import { endLeftovers, runs } from '../../scripts/leftovers.mjs'
+import { encryptionKey, endLeftovers, occupy, runs } from '../../scripts/folder.mjs'
 
 const URL_HERE = 'http://localhost:8108'
 let folder: string

@@ -9,7 +9,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { AwsClient } from 'aws4fetch'
 import { XMLParser } from 'fast-xml-parser'
-import { EXIT, Failure } from '../failure.mjs'
+import { EXIT, Failure } from '../server.mjs'
 
 /** A larger file goes up in parts of this size. R2 wants them equal, but for the last, and takes 10,000 of them. */
 const PART_BYTES = 64 << 20

@@ -5,8 +5,8 @@ import { createReadStream } from 'node:fs'
 import { appendFile, mkdir, readFile, rename, rm, stat, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
-import { EXIT, Failure } from '../failure.mjs'
-import { COMMAND, quoted } from '../quoted.mjs'
+import { COMMAND, quoted } from '../progress.mjs'
+import { EXIT, Failure } from '../server.mjs'
 
 /** The version of what is in the folder. */
 const FORMAT = 1

@@ -1,10 +1,9 @@
 /** `parley ask` and `parley search`. */
 
 import { createParser } from 'eventsource-parser'
-import { EXIT, Failure } from '../failure.mjs'
 import { PAGE } from '../import/schema.mjs'
-import { COMMAND } from '../quoted.mjs'
-import { refusal } from '../server.mjs'
+import { COMMAND } from '../progress.mjs'
+import { EXIT, Failure, refusal } from '../server.mjs'
 import { DEFAULT_NAME } from './init.mjs'
 
 /**

@@ -7,7 +7,7 @@ import {
   keepProgress,
   openPart,
 } from '../backup/folder.mjs'
-import { secretsOfFields, secretsOfModels } from '../backup/secrets.mjs'
+import { secretsOfFields, secretsOfModels } from '../backup/restore-collections.mjs'
 import { progress } from '../progress.mjs'
 
 /** @typedef {import('../backup/folder.mjs').Part} Part */

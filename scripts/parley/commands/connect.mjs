@@ -2,8 +2,8 @@
 
 import { readFile } from 'node:fs/promises'
 import { engineFrom } from '../engine/engine.mjs'
-import { EXIT, Failure } from '../failure.mjs'
-import { COMMAND, quoted } from '../quoted.mjs'
+import { COMMAND, quoted } from '../progress.mjs'
+import { EXIT, Failure } from '../server.mjs'
 
 /**
  * Names a collection of a cluster, or gives a connected one other nodes or credentials.

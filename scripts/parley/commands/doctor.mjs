@@ -4,8 +4,8 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { root } from '../../wrangler.mjs'
 import { pendingVectors } from '../embedding.mjs'
-import { EXIT, Failure } from '../failure.mjs'
-import { COMMAND, quoted } from '../quoted.mjs'
+import { COMMAND, quoted } from '../progress.mjs'
+import { EXIT, Failure } from '../server.mjs'
 import { ask } from './ask.mjs'
 
 /** @typedef {{ what: string, ok: boolean, advice?: string }} Check */

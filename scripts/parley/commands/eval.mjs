@@ -10,8 +10,8 @@ import {
   summaryOf,
   verdictOf,
 } from '../eval/outcomes.mjs'
-import { EXIT, Failure } from '../failure.mjs'
 import { progress } from '../progress.mjs'
+import { EXIT, Failure } from '../server.mjs'
 import { ask } from './ask.mjs'
 
 export { summaryOf }

@@ -2,7 +2,6 @@
 import { readFile, writeFile } from 'node:fs/promises'
 import { languageOf } from '../../../src/lib/grammar.ts'
 import { embedsAll } from '../embedding.mjs'
-import { EXIT, Failure } from '../failure.mjs'
 import { crawl } from '../import/crawl.mjs'
 import {
   addContent,
@@ -19,9 +18,9 @@ import { planImport, sourcesByPlace, sourcesOf, storedBy, whence } from '../impo
 import { collectionOf, fieldsForMany, PAGE, SOURCE, storedTypes } from '../import/schema.mjs'
 import { removeDocuments, sendDocuments } from '../import/send.mjs'
 import { keepUnchanged, wholeFiles } from '../import/unchanged.mjs'
-import { progress } from '../progress.mjs'
-import { quoted } from '../quoted.mjs'
+import { progress, quoted } from '../progress.mjs'
 import { readContent } from '../read/index.mjs'
+import { EXIT, Failure } from '../server.mjs'
 import { assistantNameFor, makeAssistant } from './init.mjs'
 
 /** @typedef {import('../import/documents.mjs').Read} Read */

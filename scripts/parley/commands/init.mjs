@@ -1,7 +1,7 @@
 /** `parley init`: all that a chat over documents takes, in one step. What is there already is left as it is. */
-import { EXIT, Failure } from '../failure.mjs'
+
 import { articleFields, collectionOf } from '../import/schema.mjs'
-import { reasonOf } from '../server.mjs'
+import { EXIT, Failure, reasonOf } from '../server.mjs'
 
 const HISTORY = [
   { name: 'conversation_id', type: 'string' },

@@ -5,11 +5,10 @@
  */
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { copyDocuments } from '../engine/copy.mjs'
+import { copyDocuments, Journal } from '../engine/copy.mjs'
 import { engineFrom } from '../engine/engine.mjs'
-import { Journal } from '../engine/journal.mjs'
-import { EXIT, Failure } from '../failure.mjs'
 import { progress } from '../progress.mjs'
+import { EXIT, Failure } from '../server.mjs'
 
 /** Passes over documents that change meanwhile. Each copies what was written during the one before. */
 const MOST_PASSES = 8

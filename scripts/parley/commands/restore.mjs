@@ -2,11 +2,14 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { linesOf, openBackup, readJson, writeJson } from '../backup/folder.mjs'
-import { restoreCollections } from '../backup/restore-collections.mjs'
-import { secretIn, secretsOfFields, secretsOfModels } from '../backup/secrets.mjs'
-import { batchesOf } from '../batches.mjs'
-import { EXIT, Failure } from '../failure.mjs'
+import {
+  restoreCollections,
+  secretIn,
+  secretsOfFields,
+  secretsOfModels,
+} from '../backup/restore-collections.mjs'
 import { progress } from '../progress.mjs'
+import { batchesOf, EXIT, Failure } from '../server.mjs'
 
 /** @typedef {import('../backup/folder.mjs').Manifest} Manifest */
 
@@ -178,7 +181,7 @@ class Rows {
 /**
  * Gives models their secrets from a file.
  * @param {import('../server.mjs').Server} server
- * @param {import('../backup/secrets.mjs').Secret[]} secrets
+ * @param {import('../backup/restore-collections.mjs').Secret[]} secrets
  * @param {unknown} given
  * @returns {Promise<string[]>} those that the file does not have
  */

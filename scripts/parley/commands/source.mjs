@@ -1,9 +1,8 @@
 /** `parley source`: websites, buckets of R2 and Git archives that the server reads again by itself. */
 import { Option } from 'commander'
-import { EXIT, Failure } from '../failure.mjs'
 import { nameOf } from '../import/site.mjs'
-import { progress } from '../progress.mjs'
-import { quoted } from '../quoted.mjs'
+import { progress, quoted } from '../progress.mjs'
+import { EXIT, Failure } from '../server.mjs'
 import { DEFAULT_NAME } from './init.mjs'
 
 /** @param {string} name */

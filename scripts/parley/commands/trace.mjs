@@ -1,5 +1,5 @@
 /** `parley trace`: how an answer came about, as a tree to read. */
-import { EXIT, Failure } from '../failure.mjs'
+import { EXIT, Failure } from '../server.mjs'
 
 const LONGEST_LINE = 100
 

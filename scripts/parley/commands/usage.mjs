@@ -1,6 +1,7 @@
 /** `parley usage`: turns, tokens and money by day and model. */
-import { EXIT, Failure } from '../failure.mjs'
+
 import { priced } from '../prices.mjs'
+import { EXIT, Failure } from '../server.mjs'
 
 /** @typedef {import('../prices.mjs').Price} Price */
 

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile, realpath, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, resolve, sep } from 'node:path'
-import { EXIT, Failure } from '../failure.mjs'
 import { isReadable, READABLE } from '../read/index.mjs'
+import { EXIT, Failure } from '../server.mjs'
 import { filesOf } from './tree.mjs'
 
 /**

@@ -1,12 +1,12 @@
 /** Documents on their way to the server, in batches that can be sent again. */
-import { BATCH, batchesOf, sendBatch } from '../batches.mjs'
+import { BATCH, batchesOf, sendBatch } from '../server.mjs'
 import { markOf, partsOf } from './plan.mjs'
 import { HASH, PAGE } from './schema.mjs'
 
 /** Ids in one filter of a deletion. */
 const REMOVED_AT_ONCE = 100
 
-/** @typedef {import('../batches.mjs').Rejected} Rejected */
+/** @typedef {import('../server.mjs').Rejected} Rejected */
 
 /**
  * Sends what changed. What was sent twice, after a connection broke, is there once. The mark of a file comes last, and only if all

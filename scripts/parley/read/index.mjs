@@ -42,7 +42,7 @@ const READERS = {
   '.jsonl': ofText(readJsonLines),
   '.ndjson': ofText(readJsonLines),
   '.pdf': readPdf,
-  '.docx': async (bytes, path) => (await import('./docx.mjs')).readDocx(bytes, path),
+  '.docx': async (bytes, path) => (await import('./office.mjs')).readDocx(bytes, path),
   '.xlsx': async (bytes) => (await import('./workbook.mjs')).readXlsx(bytes),
   '.pptx': async (bytes, path) => (await office()).readPptx(bytes, path),
   '.epub': async (bytes, path) => (await office()).readEpub(bytes, path),

@@ -3,8 +3,7 @@ import remarkGfm from 'remark-gfm'
 import remarkParse from 'remark-parse'
 import { unified } from 'unified'
 import { linesOutsideCode, titleOfPath } from './article.mjs'
-import { isBadgeAddress, isDecoration } from './badges.mjs'
-import { htmlBlock, tagEdits, tagOf, withEdits } from './markdown-html.mjs'
+import { htmlBlock, isBadgeAddress, isDecoration, tagEdits, tagOf, withEdits } from './markdown-html.mjs'
 import { withoutMarks } from './markdown-marks.mjs'
 
 /** Parsers of front matter. Without them it is read line by line. @typedef {Record<'yaml' | 'toml', (text: string) => unknown>} Parsers */

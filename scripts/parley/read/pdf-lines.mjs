@@ -2,10 +2,194 @@
  * Lines of a PDF as Markdown. A PDF knows where letters stand on paper, and nothing of paragraphs. Two libraries were tried: unpdf
  * gives lines as they were broken, and @opendocsg/pdf2md makes headings of whole manuals and paragraphs of their code.
  */
-import { levelsOf } from './pdf-headings.mjs'
-import { LONGEST_HEADING, textSize, usualGap } from './pdf-measures.mjs'
 import { leftOut } from './pdf-running-lines.mjs'
-import { BROKEN, joined, knownWords, WIDE } from './pdf-words.mjs'
+
+/** Larger than the text by this much, a line is a heading. */
+export const HEADING_SIZE = 1.15
+export const LONGEST_HEADING = 160
+
+/**
+ * Titles without their numbers, as bookmarks often have them.
+ * @param {string} title
+ */
+export const comparable = (title) =>
+  title
+    .normalize('NFKC')
+    .toLowerCase()
+    .replace(/^(?:(?:chapter|appendix|section)\s+)?(?:[\da-z](?:[\d.]*\.)?\d*[.:]?|[ivx]+\.)\s+/i, '')
+    .replace(/[\s‘’'"“”]+/g, '')
+
+/**
+ * What most letters have, such as a size.
+ * @param {[value: number, letters: number][]} texts
+ */
+export function ofMostLetters(texts) {
+  /** @type {Map<number, number>} */
+  const counts = new Map()
+  for (const [value, letters] of texts) counts.set(value, (counts.get(value) ?? 0) + letters)
+  return [...counts].toSorted((a, b) => b[1] - a[1])[0]?.[0] ?? 0
+}
+
+/** The size of most letters. @param {Page[]} pages */
+export const textSize = (pages) =>
+  ofMostLetters(pages.flatMap(({ lines }) => lines.map(({ size, text }) => [size, text.length])))
+
+/**
+ * The distance of two lines of a paragraph.
+ * @param {Page[]} pages
+ * @param {number} size of the text
+ */
+export function usualGap(pages, size) {
+  const gaps = pages.flatMap(({ lines }) =>
+    lines.flatMap((line, at) => {
+      const next = lines[at + 1]
+      const gap = next ? line.base - next.base : 0
+      return gap > 0 && gap < size * 3 && line.size === size && next?.size === size ? [gap] : []
+    }),
+  )
+  return gaps.toSorted((a, b) => a - b)[Math.floor(gaps.length / 3)] ?? size * 1.2
+}
+
+/** Letters of scripts that are written without spaces. */
+export const WIDE = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}]/u
+/** A word that goes on in the next line. */
+export const BROKEN = /\p{L}[-\u00AD]$/u
+const WORDS = /\p{L}+(?:-\p{L}+)*/gu
+/** In "in- and output" the hyphen stands for a word. */
+const CONJUNCTION = /^(?:and|or|und|oder|bis|sowie|et|ou)(?!\p{L})/u
+/** Shorter parts of a broken word can be words by accident, as in "with-out". */
+const SHORTEST_PART = 4
+
+/**
+ * The words within lines, in small letters, with their hyphens.
+ * @param {Page[]} pages
+ * @returns {Set<string>}
+ */
+export function knownWords(pages) {
+  /** @type {Set<string>} */
+  const words = new Set()
+  for (const { text } of pages.flatMap(({ lines }) => lines)) {
+    for (const [word] of text.replace(/\S+-$/u, '').toLowerCase().matchAll(WORDS)) {
+      words.add(word)
+      // "long-term" is also in "a long-term-plan", and its parts are words.
+      const parts = word.split('-')
+      for (const [at, part] of parts.entries()) {
+        words.add(part)
+        if (at > 0) words.add(`${parts[at - 1]}-${part}`)
+      }
+    }
+  }
+  return words
+}
+
+/**
+ * Two lines as one text. A word that was broken is one word again, and a compound keeps its hyphen.
+ * @param {string} text
+ * @param {string} next
+ * @param {Set<string>} words that the PDF has elsewhere
+ */
+export function joined(text, next, words) {
+  if (BROKEN.test(text) && /^\p{L}/u.test(next) && !CONJUNCTION.test(next)) {
+    return keepsHyphen(text, next, words) ? text + next : text.slice(0, -1) + next
+  }
+  const isWide = WIDE.test(text.at(-1) ?? '') && WIDE.test(next[0] ?? '')
+  return isWide ? text + next : `${text} ${next}`
+}
+
+/** @param {string} text @param {string} next @param {Set<string>} words */
+function keepsHyphen(text, next, words) {
+  if (text.endsWith('\u00AD')) return false
+  if (/^\p{Lu}/u.test(next)) return true
+  const before = /\p{L}+(?=-$)/u.exec(text)?.[0].toLowerCase() ?? ''
+  const after = /^\p{L}+/u.exec(next)?.[0].toLowerCase() ?? ''
+  if (words.has(`${before}-${after}`)) return true
+  if (words.has(before + after)) return false
+  return [before, after].every((part) => part.length >= SHORTEST_PART && words.has(part))
+}
+
+/** The number of a section: "3.5. /boot" is one level below "3". */
+const SECTION = /^((?:\d{1,2}|[A-Z])(?:\.\d{1,2}){1,4})\.?\s/
+const CHAPTER = /^(?:chapter|kapitel|chapitre|capítulo|appendix|anhang)\s+(?:\d{1,2}|[A-Z]|[IVX]+)\b/i
+
+/**
+ * Bookmarks say the level of a line, and so does its number. Lines of one size have the level that most of them are known to have,
+ * and else as many levels above them as there are larger sizes.
+ * @param {Page[]} pages
+ * @param {number} size of the text
+ * @returns {Map<Line, number>} a chapter is 1
+ */
+export function levelsOf(pages, size) {
+  /** @type {Map<Line, number>} */
+  const levels = new Map()
+  /** @type {Line[]} */
+  const unknown = []
+  for (const { lines, outline } of pages) {
+    const bookmarks = new Map(outline.map(({ title, level }) => [comparable(title), level]))
+    for (const [at, line] of lines.entries()) {
+      const known =
+        bookmarked(line, lines[at + 1], bookmarks) ?? (isLarge(line, size) ? numbered(line) : undefined)
+      if (known !== undefined) levels.set(line, known)
+      else if (isLarge(line, size)) unknown.push(line)
+    }
+  }
+  const sizes = sizeLevels(levels, unknown, size)
+  for (const line of unknown) levels.set(line, sizes.get(line.size) ?? 1)
+  return levels
+}
+
+/** @param {Line} line @param {number} size */
+const isLarge = (line, size) =>
+  !line.isMonospaced &&
+  line.size >= size * HEADING_SIZE &&
+  line.text.length <= LONGEST_HEADING &&
+  /\p{L}/u.test(line.text)
+
+/**
+ * A long title is broken, and its bookmark is not.
+ * @param {Line} line @param {Line | undefined} next @param {Map<string, number>} bookmarks
+ */
+const bookmarked = (line, next, bookmarks) =>
+  bookmarks.get(comparable(line.text)) ??
+  (next && next.size === line.size ? bookmarks.get(comparable(`${line.text} ${next.text}`)) : undefined)
+
+/** @param {Line} line */
+function numbered({ text }) {
+  if (CHAPTER.test(text)) return 1
+  return SECTION.exec(text)?.[1]?.split('.').length
+}
+
+/**
+ * @param {Map<Line, number>} known
+ * @param {Line[]} unknown
+ * @param {number} size of the text
+ * @returns {Map<number, number>} the level of lines of each size
+ */
+function sizeLevels(known, unknown, size) {
+  /** @type {Map<number, Map<number, number>>} */
+  const votes = new Map()
+  for (const [line, level] of known) {
+    if (line.size < size * HEADING_SIZE) continue
+    const of = votes.get(line.size) ?? new Map()
+    votes.set(line.size, of.set(level, (of.get(level) ?? 0) + 1))
+  }
+  /** @type {Map<number, number>} */
+  const levels = new Map()
+  // A smaller line is never above a larger one, and one of unknown level is below all that are larger.
+  let above = 0
+  let deepest = 0
+  const sizes = new Set([...known.keys(), ...unknown].map((line) => line.size))
+  for (const one of [...sizes].filter((one) => one >= size * HEADING_SIZE).toSorted((a, b) => b - a)) {
+    const voted = [...(votes.get(one) ?? [])].toSorted((a, b) => b[1] - a[1])
+    above = Math.max(above, voted[0]?.[0] ?? deepest + 1)
+    deepest = Math.max(
+      above,
+      deepest,
+      ...voted.filter(([, count]) => count * 4 >= (voted[0]?.[1] ?? 0)).map(([level]) => level),
+    )
+    levels.set(one, above)
+  }
+  return levels
+}
 
 /**
  * A line as it stands on its page. Lengths are in points.

@@ -1,6 +1,5 @@
 /** Letters of a page, as pdf.js finds them, put together to lines. */
-import { ofMostLetters } from './pdf-measures.mjs'
-import { WIDE } from './pdf-words.mjs'
+import { ofMostLetters, WIDE } from './pdf-lines.mjs'
 
 /** @typedef {import('./pdf-lines.mjs').Line} Line */
 /** @typedef {{ str: string, transform: number[], width: number, fontName: string, hasEOL: boolean }} Item */

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { unstable_readConfig } from 'wrangler'
-import { wanted } from '../../../scripts/deploy/wanted.mjs'
+import { wanted } from '../../../scripts/deploy/names.mjs'
 
 const root = join(import.meta.dirname, '../../..')
 const read = (name: string) => readFileSync(join(root, name), 'utf8')

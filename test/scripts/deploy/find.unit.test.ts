@@ -2,11 +2,10 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import { post } from '../../../scripts/deploy/api.mjs'
-import { find } from '../../../scripts/deploy/find.mjs'
+import { find, post } from '../../../scripts/deploy/find.mjs'
+import { wanted } from '../../../scripts/deploy/names.mjs'
 import { markOwner } from '../../../scripts/deploy/owner.mjs'
 import { action, plan, type Step } from '../../../scripts/deploy/plan.mjs'
-import { wanted } from '../../../scripts/deploy/wanted.mjs'
 import { ACCOUNT, startCloudflareApi } from '../../clients/cloudflare-api'
 import { type Served, serve } from '../../serve'
 

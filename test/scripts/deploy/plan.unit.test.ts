@@ -2,9 +2,8 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, describe as group, test } from 'vitest'
-import { advice } from '../../../scripts/deploy/advice.mjs'
 import { inEnvironment, namedFor } from '../../../scripts/deploy/names.mjs'
-import { readDeployOptions } from '../../../scripts/deploy/options.mjs'
+import { advice, readDeployOptions } from '../../../scripts/deploy/options.mjs'
 import { addRecords, CREATE_OWNER, markOwner, type Record } from '../../../scripts/deploy/owner.mjs'
 import {
   action,
@@ -15,8 +14,8 @@ import {
   type Step,
   type Wanted,
 } from '../../../scripts/deploy/plan.mjs'
-import { report } from '../../../scripts/deploy/report.mjs'
 import { address } from '../../../scripts/deploy/upload.mjs'
+import { report } from '../../../scripts/deploy/verify.mjs'
 
 const DIMENSIONS = [384, 768, 1024, 1536]
 const MIGRATIONS = ['0000_a.sql', '0001_b.sql', '0002_c.sql']

@@ -2,7 +2,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, expect, test } from 'vitest'
-import { makeSecrets, secretsFile } from '../../../scripts/deploy/secrets.mjs'
+import { makeSecrets, secretsFile } from '../../../scripts/deploy/names.mjs'
 
 let folder: string
 let file: string

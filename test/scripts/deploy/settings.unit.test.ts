@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { inEnvironment } from '../../../scripts/deploy/names.mjs'
+import { inEnvironment, wanted } from '../../../scripts/deploy/names.mjs'
 import { readDeployOptions } from '../../../scripts/deploy/options.mjs'
 import { action, type Found, NOTHING, plan } from '../../../scripts/deploy/plan.mjs'
 import { JURISDICTIONS, REGIONS, settle } from '../../../scripts/deploy/settings.mjs'
-import { wanted } from '../../../scripts/deploy/wanted.mjs'
 
 const NONE = { region: undefined, jurisdiction: undefined, plan: 'paid' as const }
 const goal = wanted()

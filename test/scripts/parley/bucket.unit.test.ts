@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, expect, it, vi } from 'vitest'
 import { Bucket } from '../../../scripts/parley/backup/bucket.mjs'
-import { EXIT, Failure } from '../../../scripts/parley/failure.mjs'
+import { EXIT, Failure } from '../../../scripts/parley/server.mjs'
 
 const bucket = () =>
   new Bucket('r2://backups/monday', {
