@@ -10,8 +10,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
 import sharp from 'sharp'
-import { client } from './client.mjs'
-import { startOwnServer } from './own-server.mjs'
+import { client, startOwnServer } from './own-server.mjs'
 
 /** Nobody sees more of a chat, and each frame weighs. */
 const FRAME_MS = 110
@@ -117,7 +116,7 @@ async function each(page, addresses) {
 }
 
 /** Each page of the console, and its chat with an answer. @param {Open} open */
-export async function pageStates(open) {
+async function pageStates(open) {
   const page = await open('/?assistant=guide')
   await page.locator('.suggestion').first().click()
   await page.locator('.turn[aria-busy="false"]:has(.tools:not([hidden]))').first().waitFor()
@@ -144,7 +143,7 @@ const QUESTIONS = [
 ]
 
 /** A question set, two runs of it, and what they came to. @param {Open} open */
-export async function setStates(open) {
+async function setStates(open) {
   const page = await open('/#/sets?new=1')
   await page.getByLabel('Name', { exact: true }).fill('Before a release')
   await page
@@ -187,7 +186,7 @@ export async function setStates(open) {
 }
 
 /** @param {Open} open */
-export async function emptyStates(open) {
+async function emptyStates(open) {
   const page = await open('/')
   await page.route(
     ({ pathname }) => pathname in NOTHING,
@@ -199,7 +198,7 @@ export async function emptyStates(open) {
 }
 
 /** @param {Open} open */
-export async function failedStates(open) {
+async function failedStates(open) {
   const page = await open('/')
   await page.route(
     ({ pathname }) => pathname in NOTHING,
@@ -211,7 +210,7 @@ export async function failedStates(open) {
 }
 
 /** The widget's five modes, before and after an answer. @param {Open} open @param {string} url @param {string} key */
-export async function widgetStates(open, url, key) {
+async function widgetStates(open, url, key) {
   const shots = []
   for (const mode of ['inline', 'bubble', 'panel', 'dialog', 'page']) {
     const page = await open('/docs/')

@@ -1,10 +1,12 @@
 /** The costs as docs/costs.md and the README show them. */
-import { idleCosts, importCosts, keptCosts } from './deployment.mjs'
 import {
   CONVERSATION,
   EARLIER,
   HELD_VECTORS,
+  idleCosts,
+  importCosts,
   includedConversations,
+  keptCosts,
   MANY_VECTORS,
   MEASURED,
   modelCosts,

@@ -4,7 +4,7 @@
  */
 import { runWrangler } from '../wrangler.mjs'
 import { BASE } from './names.mjs'
-import { COUNT_TABLES, READ_BOTH, READ_MIGRATIONS, READ_OWNER, READ_RECORDS } from './owner.mjs'
+import { COUNT_TABLES, READ_BOTH, READ_MIGRATIONS, READ_OWNER, READ_RECORDS } from './plan.mjs'
 
 /*
  * Cloudflare's API, for all that needs no knowledge of wrangler's: each start of wrangler takes two seconds, and a first

@@ -6,9 +6,69 @@
  * come first and the secrets are uploaded with the Worker itself, so no version ever serves without them. Every step is done or not done, and what is done is not planned again: after a
  * failure the next run goes on from there.
  */
-
 import { BASE } from './names.mjs'
-import { addRecords, markOwner } from './owner.mjs'
+
+/*
+ * What D1 holds about its deployment. `owner` is the mark of the Worker that the database belongs to: one row, written
+ * before anything else is (src/db/owner.ts says why, and has the same table). `deployment` records what deployments made
+ * and cannot be changed later. `npm run destroy` removes only what is recorded there.
+ */
+
+export const CREATE_OWNER =
+  'CREATE TABLE IF NOT EXISTS owner (id INTEGER PRIMARY KEY CHECK (id = 1), worker TEXT, namespace TEXT)'
+
+const CREATE_RECORDS =
+  'CREATE TABLE IF NOT EXISTS deployment (kind TEXT NOT NULL, name TEXT NOT NULL, PRIMARY KEY (kind, name))'
+
+/**
+ * Something that a deployment made, where it lives, or the account's plan. Of the last three there is one each.
+ * @typedef {{ kind: 'd1' | 'vectorize' | 'jurisdiction' | 'region' | 'plan', name: string }} Record
+ */
+const SINGLE = ['jurisdiction', 'region', 'plan']
+
+export const READ_OWNER = 'SELECT worker FROM owner'
+export const READ_RECORDS = 'SELECT kind, name FROM deployment'
+
+/** As wrangler keeps them: https://developers.cloudflare.com/d1/reference/migrations/ */
+export const READ_MIGRATIONS = 'SELECT name FROM d1_migrations'
+
+/** The mark and the records in one statement. It fails unless both tables are there. */
+export const READ_BOTH = `SELECT 'worker' AS kind, worker AS name FROM owner UNION ALL ${READ_RECORDS}`
+
+/** Tables that somebody made: neither SQLite's own, nor D1's, nor wrangler's list of migrations. */
+export const COUNT_TABLES =
+  "SELECT count(*) AS tables FROM sqlite_master WHERE type = 'table' AND name <> 'd1_migrations' AND name NOT GLOB '_cf_*' AND name NOT GLOB 'sqlite_*'"
+
+/** @param {string} text @returns {string} as a literal of SQL */
+const quoted = (text) => `'${text.replaceAll("'", "''")}'`
+
+/**
+ * Marks a database that has no name on it.
+ * @param {string} worker
+ * @param {Record[]} [records] what the deployment has made so far
+ * @returns {string} SQL
+ */
+export const markOwner = (worker, records = []) =>
+  [
+    CREATE_OWNER,
+    `INSERT INTO owner (id, worker) VALUES (1, ${quoted(worker)}) ON CONFLICT (id) DO UPDATE SET worker = excluded.worker WHERE owner.worker IS NULL`,
+    addRecords(records),
+  ].join('; ')
+
+/**
+ * @param {Record[]} records
+ * @returns {string} SQL
+ */
+export const addRecords = (records) =>
+  [
+    CREATE_RECORDS,
+    ...records.flatMap(({ kind, name }) => [
+      ...(SINGLE.includes(kind) ? [`DELETE FROM deployment WHERE kind = ${quoted(kind)}`] : []),
+      ...(name === ''
+        ? []
+        : [`INSERT OR IGNORE INTO deployment (kind, name) VALUES (${quoted(kind)}, ${quoted(name)})`]),
+    ]),
+  ].join('; ')
 
 /**
  * @typedef {{ name: string, type: 'string' | 'number' | 'boolean' }} MetadataIndex
@@ -28,7 +88,7 @@ import { addRecords, markOwner } from './owner.mjs'
  * @typedef {object} Found what the account has of it
  * @property {boolean} database
  * @property {string | undefined} owner name of the Worker that the database is marked with
- * @property {import('./owner.mjs').Record[]} records what deployments made, as the database says
+ * @property {Record[]} records what deployments made, as the database says
  * @property {string} [jurisdiction] of the database, if it has one
  * @property {boolean} blank whether the database has no tables yet: a deployment was cut off after it made it
  * @property {boolean} deployed whether there is a Worker of this name
@@ -40,8 +100,8 @@ import { addRecords, markOwner } from './owner.mjs'
  * @property {string[]} secrets those that the Worker has
  *
  * @typedef {{ do: 'create-database', name: string, place: Place }
- *   | { do: 'mark', worker: string, records: import('./owner.mjs').Record[] }
- *   | { do: 'record', records: import('./owner.mjs').Record[] }
+ *   | { do: 'mark', worker: string, records: Record[] }
+ *   | { do: 'record', records: Record[] }
  *   | { do: 'create-index', name: string, dimensions: number, metric: string }
  *   | { do: 'create-metadata-index', index: string, name: string, type: string }
  *   | { do: 'migrate', binding: string, migrations: string[] }
@@ -82,7 +142,7 @@ export function plan(wanted, found) {
   if (!found.database) steps.push({ do: 'create-database', name: wanted.database.name, place })
   if (found.owner === undefined) {
     const fresh = !found.database || (found.blank && !wanted.database.chosen)
-    /** @type {import('./owner.mjs').Record[]} */
+    /** @type {Record[]} */
     const records = fresh ? [{ kind: 'd1', name: wanted.database.name }] : []
     steps.push({ do: 'mark', worker: wanted.worker, records: [...records, ...settingsOf(wanted)] })
   } else {
@@ -97,7 +157,7 @@ export function plan(wanted, found) {
   return steps
 }
 
-/** @param {Wanted} wanted @returns {import('./owner.mjs').Record[]} */
+/** @param {Wanted} wanted @returns {Record[]} */
 const settingsOf = ({ place: { jurisdiction = 'none', region } = {}, accountPlan }) => [
   { kind: 'jurisdiction', name: jurisdiction },
   ...(region === undefined ? [] : [{ kind: /** @type {const} */ ('region'), name: region }]),
@@ -107,8 +167,8 @@ const settingsOf = ({ place: { jurisdiction = 'none', region } = {}, accountPlan
 /**
  * Settings of a deployment that differ from those of the one before.
  * @param {Wanted} wanted
- * @param {import('./owner.mjs').Record[]} records
- * @returns {import('./owner.mjs').Record[]} an empty name takes a setting back
+ * @param {Record[]} records
+ * @returns {Record[]} an empty name takes a setting back
  */
 function changesOf({ place: { region = '' } = {}, accountPlan }, records) {
   const before = (/** @type {string} */ kind) => records.find((record) => record.kind === kind)?.name ?? ''

@@ -1,5 +1,5 @@
 /** Whether a deployment works: its health, and one real question from the import to the answer. */
-import { client } from '../client.mjs'
+import { client } from '../own-server.mjs'
 import { loadSample } from '../sample.mjs'
 
 /**

@@ -25,7 +25,7 @@ const sizes = new Map(
  * @param {string} href
  * @throws Error for a file that the site does not have
  */
-export function siteLink(name, href) {
+function siteLink(name, href) {
   if (/^[a-z]+:|^#/.test(href)) return href
   if (href.startsWith('/docs/')) return href.slice('/docs'.length)
   const [path = '', fragment] = href.split('#')

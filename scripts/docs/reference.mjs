@@ -3,8 +3,8 @@ import { readFileSync } from 'node:fs'
 import { anchors } from './anchors.mjs'
 import { chat } from './wires/chat.mjs'
 import { opensearch } from './wires/opensearch.mjs'
-import { ownExamples } from './wires/own.mjs'
 import { typesense } from './wires/typesense.mjs'
+import { ownExamples } from './wires/wire.mjs'
 
 /**
  * The parts of JSON Schema and OpenAPI that the document uses.
@@ -87,7 +87,7 @@ export const answers = (responses) =>
   )
 
 /** @param {string} name @param {Schema} schema */
-export function objectSection(name, schema) {
+function objectSection(name, schema) {
   const events = Object.entries(schema['x-events'] ?? {})
   const listed =
     events.length === 0

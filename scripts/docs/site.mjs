@@ -49,7 +49,7 @@ const languageOf = (file) => {
 }
 
 /** The page, with the sources of all examples below it. */
-export function examplesPage() {
+function examplesPage() {
   const readme = readFileSync(`${FOLDER}README.md`, 'utf8')
   const files = readdirSync(FOLDER).filter((file) => file !== 'README.md')
   // Sources hold no fence of four backticks.

@@ -3,7 +3,7 @@
  * the database would expire its history, and would delete its own collections as orphans.
  *
  * The mark is one row. `npm run deploy` writes the Worker's name into it before anything else
- * (scripts/deploy/owner.mjs). The Worker adds the identity of its Durable Objects: the id of a named object depends
+ * (scripts/deploy/plan.mjs). The Worker adds the identity of its Durable Objects: the id of a named object depends
  * on its namespace's secret and on the jurisdiction, so it is the same in every version of one Worker, and different in
  * any other, whatever the configuration says. The first Worker to meet a database without a mark claims it: a local one, or one from a
  * version that wrote no mark.
@@ -14,7 +14,7 @@
 import { objectId } from '../durable/objects'
 import { ApiError, reasonOf } from '../errors'
 
-/** scripts/deploy/owner.mjs has the same statement. */
+/** scripts/deploy/plan.mjs has the same statement. */
 export const CREATE_OWNER =
   'CREATE TABLE IF NOT EXISTS owner (id INTEGER PRIMARY KEY CHECK (id = 1), worker TEXT, namespace TEXT)'
 

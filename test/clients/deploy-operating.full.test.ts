@@ -6,8 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
 import { beforeEach, expect, test } from 'vitest'
 import { wanted } from '../../scripts/deploy/names.mjs'
-import { markOwner } from '../../scripts/deploy/owner.mjs'
-import { plan } from '../../scripts/deploy/plan.mjs'
+import { markOwner, plan } from '../../scripts/deploy/plan.mjs'
 import { api, folder, loggedIn, stageDeployments } from './deploy-stage'
 
 const ROOT = join(import.meta.dirname, '../..')

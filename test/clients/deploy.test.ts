@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, inject, test } from 'vitest'
 import { wanted } from '../../scripts/deploy/names.mjs'
-import { markOwner } from '../../scripts/deploy/owner.mjs'
+import { markOwner } from '../../scripts/deploy/plan.mjs'
 import { verify } from '../../scripts/deploy/verify.mjs'
 import { NUMBERS, STRINGS } from '../../src/vectorize/labels'
 import {

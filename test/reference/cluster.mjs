@@ -3,8 +3,7 @@
  * off. Each answer is held against the document that its question is about, and each count against the number of documents.
  */
 import { setTimeout as pause } from 'node:timers/promises'
-import { client } from '../../scripts/client.mjs'
-import { startOwnServer } from '../../scripts/own-server.mjs'
+import { client, startOwnServer } from '../../scripts/own-server.mjs'
 import { askNode, fill, INDEX, whole } from './fill.mjs'
 import { keeperOf, lighthouse, nameOf, REGIONS } from './lighthouses.mjs'
 import { restartNode, runningNodes, startReference } from './nodes.mjs'

@@ -2,10 +2,11 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { idleCosts, importCosts } from '../../scripts/costs/deployment.mjs'
 import {
   DIMENSIONS,
   HELD_VECTORS,
+  idleCosts,
+  importCosts,
   includedConversations,
   MANY_VECTORS,
   modelCosts,

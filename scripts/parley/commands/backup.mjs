@@ -7,8 +7,8 @@ import {
   keepProgress,
   openPart,
 } from '../backup/folder.mjs'
-import { secretsOfFields, secretsOfModels } from '../backup/restore-collections.mjs'
 import { progress } from '../progress.mjs'
+import { secretsOfFields, secretsOfModels } from './restore.mjs'
 
 /** @typedef {import('../backup/folder.mjs').Part} Part */
 /** @typedef {import('../backup/folder.mjs').Manifest} Manifest */

@@ -1,6 +1,6 @@
 /** What a site allows robots, and the pages that it lists itself. The Worker reads sites with this, too. */
 import parseRobots from 'robots-parser'
-import { unpacked } from './unpack.mjs'
+import { unpacked } from './files.mjs'
 
 /** Sitemaps and feeds that are read of one site: an index may name many. */
 const MOST_SITEMAPS = 50

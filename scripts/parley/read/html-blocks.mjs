@@ -184,7 +184,7 @@ const TABS = [
   ['.nav-tabs, .nav-pills, .tablist, ul.tabs', 'li', '.tab-pane, .tabpanel, .tabs-panel, .tab-content > div'],
   ['.tab, .tabs', '.tablinks', '.tabcontent'],
 ]
-export const PANELS =
+const PANELS =
   '[role="tabpanel"], .tab-pane, .tabcontent, .tabpanel, .tabs-panel, .tab-content > div, .tabbed-block, details'
 /** What a reader presses to see something. */
 const CONTROLS =
@@ -205,7 +205,7 @@ const namesIn = (element, names) =>
  * @param {Document} document
  * @returns {(element: Element) => boolean}
  */
-export function shownIn(document) {
+function shownIn(document) {
   const shown = new Set(
     [...document.querySelectorAll(CONTROLS)].flatMap((each) => namesIn(each, ['aria-controls', 'href'])),
   )
@@ -222,7 +222,7 @@ export function shownIn(document) {
  * Puts the label of each tab before what it shows.
  * @param {Document} document
  */
-export function labelPanels(document) {
+function labelPanels(document) {
   for (const [lists = '', labels = '', shows = ''] of TABS) {
     /** The panels in each element around a list: many lists have the same ones around. @type {Map<Element, Element[]>} */
     const panelsIn = new Map()
@@ -342,7 +342,7 @@ export function strong(document, text) {
   return element
 }
 
-/** @param {string | null} text */
+/** Blanks as one. @param {string | null} text */
 export const clean = (text) => (text ?? '').replace(/\s+/g, ' ').trim()
 
 /** Longer terms are signatures or sentences of their own. */

@@ -13,7 +13,7 @@ export const WORDS =
 export const strong = (words) => (words === '' ? '' : `**${words}**`)
 
 /** Templates that Hugo and Jekyll (Liquid) fill in. @param {string} text */
-export function withoutTemplates(text) {
+function withoutTemplates(text) {
   if (!/\{[{%:]|\[toc\]|^<<</im.test(text)) return text
   // Where a page is a template, so are its braces.
   const isLiquid = /\{%-?\s*(?:assign|for|if|unless|capture|include)\s/.test(text)

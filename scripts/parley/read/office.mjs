@@ -22,7 +22,7 @@ const group = (tex) => (tex.length > 1 ? `{${tex}}` : tex)
  * @param {Element} element a formula, or a part of one
  * @returns {string} without dollar signs; '' for nothing
  */
-export function texOf(element) {
+function texOf(element) {
   const of = (/** @type {string} */ name) => {
     const inner = part(element, name)
     return inner ? texOf(inner) : ''

@@ -6,7 +6,7 @@ import { leftOut } from './pdf-running-lines.mjs'
 
 /** Larger than the text by this much, a line is a heading. */
 export const HEADING_SIZE = 1.15
-export const LONGEST_HEADING = 160
+const LONGEST_HEADING = 160
 
 /**
  * Titles without their numbers, as bookmarks often have them.
@@ -118,7 +118,7 @@ const CHAPTER = /^(?:chapter|kapitel|chapitre|capítulo|appendix|anhang)\s+(?:\d
  * @param {number} size of the text
  * @returns {Map<Line, number>} a chapter is 1
  */
-export function levelsOf(pages, size) {
+function levelsOf(pages, size) {
   /** @type {Map<Line, number>} */
   const levels = new Map()
   /** @type {Line[]} */

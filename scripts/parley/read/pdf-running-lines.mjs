@@ -30,7 +30,7 @@ const FEWEST = 3
  * @param {number} size of the text
  * @returns {Set<Line>}
  */
-export function contentsOf(pages, size) {
+function contentsOf(pages, size) {
   const titles = titlesOf(pages, size)
   /** @type {Set<Line>} */
   const found = new Set()

@@ -4,13 +4,16 @@ import fc from 'fast-check'
 import { expect, describe as group, test } from 'vitest'
 import { inEnvironment, namedFor } from '../../../scripts/deploy/names.mjs'
 import { advice, readDeployOptions } from '../../../scripts/deploy/options.mjs'
-import { addRecords, CREATE_OWNER, markOwner, type Record } from '../../../scripts/deploy/owner.mjs'
 import {
   action,
+  addRecords,
+  CREATE_OWNER,
   describe,
   type Found,
+  markOwner,
   NOTHING,
   plan,
+  type Record,
   type Step,
   type Wanted,
 } from '../../../scripts/deploy/plan.mjs'

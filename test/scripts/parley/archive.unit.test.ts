@@ -2,8 +2,7 @@
 import { gzipSync } from 'node:zlib'
 import { packTar, type TarHeader } from 'modern-tar'
 import { expect, test } from 'vitest'
-import { fateOf, filesInArchive } from '../../../scripts/parley/import/files.mjs'
-import { unpacked } from '../../../scripts/parley/import/unpack.mjs'
+import { fateOf, filesInArchive, unpacked } from '../../../scripts/parley/import/files.mjs'
 
 type Entry = [name: string, body?: string, header?: Partial<TarHeader>]
 const packed = async (...entries: Entry[]) =>

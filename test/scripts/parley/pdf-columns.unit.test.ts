@@ -1,6 +1,6 @@
 /** Columns of text and of tables, in whatever order a PDF draws them. */
 import { expect, test } from 'vitest'
-import { linesOf } from '../../../scripts/parley/read/pdf-text.mjs'
+import { linesOf } from '../../../scripts/parley/read/pdf.mjs'
 
 const styles = { f: { fontFamily: 'serif' } }
 const item = (str: string, left: number, base: number, hasEOL = true) => ({

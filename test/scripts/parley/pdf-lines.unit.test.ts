@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { linesOf } from '../../../scripts/parley/read/pdf.mjs'
 import { markdownOf, printedTitle } from '../../../scripts/parley/read/pdf-lines.mjs'
 import { leftOut } from '../../../scripts/parley/read/pdf-running-lines.mjs'
-import { linesOf } from '../../../scripts/parley/read/pdf-text.mjs'
 
 type Line = Parameters<typeof markdownOf>[0][number]['lines'][number]
 
