@@ -55,3 +55,27 @@ describe('two typos', () => {
     expect(await found('\u03b2\u03b2\u03bb\u03b1\u03c3\u03c3\u03b1')).toEqual(['greek'])
   })
 })
+
+describe('words that stand in other fields alone', () => {
+  it('neither take the place of a correction nor count as found', async () => {
+    const books = await makeCollection(
+      [
+        { name: 'title', type: 'string' },
+        { name: 'text', type: 'string' },
+      ],
+      [
+        { id: 'gardens', title: 'gardenias', text: 'flowers' },
+        { id: 'other', title: 'hedges', text: 'gardenia gardenia, flewers' },
+        { id: 'third', title: 'flowers', text: 'none' },
+        ...Array.from({ length: 12 }, (_, n) => ({ id: `f${n}`, title: 'filler', text: 'flewers' })),
+      ],
+    )
+    const search = async (q: string, query_by: string) =>
+      idsOf(await books.search({ q, query_by, prefix: 'false', drop_tokens_threshold: '0' }))
+    // One typo leads to a word of texts, two to one of titles.
+    expect(await search('gardinia', 'text')).toEqual(['other'])
+    expect(await search('gardinia', 'title')).toEqual(['gardens'])
+    // Many texts have the typed word, and no title has it.
+    expect(await search('flewers', 'title')).toEqual(['third'])
+  })
+})

@@ -4,7 +4,7 @@ import { respelled } from '../../models/spelling'
 import { compoundsOf, stemOf, wordsOf } from '../../models/words'
 import type { SqlFragment } from '../fragment'
 import type { SearchRequest } from '../request/request'
-import { textCode, textColumn, textNumber } from '../schema/tables'
+import { isShared, textCode, textColumn, textNumber } from '../schema/tables'
 import { type Analyzer, analyzerOf, type TextIndex, WORDS } from '../text/analyzer'
 import {
   matchExpression,
@@ -22,6 +22,8 @@ import {
 } from '../text/query'
 import {
   corrections,
+  counted,
+  LAST_COUNT,
   otherSpellings,
   similarWords,
   typosAllowed,
@@ -97,19 +99,19 @@ const RARE = 10
  */
 export async function withSimilar(
   context: SearchContext,
-  { index, typos, queryFields, typoTokensThreshold }: SearchRequest,
+  request: SearchRequest,
   terms: readonly Term[],
   pace: Pace,
 ): Promise<Term[] | undefined> {
-  const { schema } = context
+  const { index, typos, queryFields, typoTokensThreshold } = request
   let any = false
   const all = [...terms]
   const isMixed = queryFields.some(
     ({ prefix, typos: own }) => prefix !== queryFields[0]!.prefix || own !== undefined,
   )
-  const vocabulary = vocabularyFor(context, index, pace)
+  const vocabulary = vocabularyFor(context, index, pace, searchedColumns(context, request))
   const single = terms.flatMap(({ tokens }) => (tokens.length === 1 ? tokens : []))
-  const documentsOf = documentsWith(context, index, schema, single)
+  const documentsOf = documentsIn(vocabulary, single, context, index)
   const rarest = Math.min(...single.map(documentsOf))
   const enough = Math.max(1, typoTokensThreshold)
   const everywhere = terms.length <= MOST_TYPED
@@ -140,7 +142,9 @@ export function correct(context: SearchContext, request: SearchRequest, terms: T
   let any = false
   const corrected = terms.map((term) => {
     if (term.tokens.length > 1 || isKnown(context, request, term)) return term
-    const words = corrections(context.sql, request.index, term.tokens[0]!, request.typos)
+    const columns = searchedColumns(context, request)
+    const stands = (word: string) => isInIndex(context.sql, request.index, inColumns(columns, word))
+    const words = corrections(context.sql, request.index, term.tokens[0]!, request.typos, stands)
     if (words.size === 0) return term
     any = true
     const typos = new Map([...words].map(([word, whole]) => [word, { whole, beginning: whole }]))
@@ -218,13 +222,43 @@ export function queryOf(
   return synonyms === undefined ? telling : { ...telling, terms: withSynonyms(telling.terms, synonyms) }
 }
 
-/** The words of an index, for typos. */
-function vocabularyFor(context: SearchContext, index: TextIndex, pace: Pace): Vocabulary {
+/** The columns of a search as FTS5 names them, if they are some of several. A shared column has words of other fields too. */
+function searchedColumns(context: SearchContext, request: SearchRequest): string | undefined {
+  const searched = new Set(columnsOf(context, request).map(({ column }) => column))
+  const isAll = Object.values(context.schema.slots).every(
+    (slot) => slot.text === undefined || searched.has(textColumn(slot)),
+  )
+  return isAll || [...searched].some(isShared) ? undefined : `{${[...searched].join(' ')}}`
+}
+
+const inColumns = (columns: string | undefined, word: string): string =>
+  `${columns === undefined ? '' : `${columns} : `}"${word.replaceAll('"', '""')}"`
+
+/** In how many documents a search's columns have each of some words. */
+function documentsIn(
+  vocabulary: Vocabulary,
+  words: string[],
+  context: SearchContext,
+  index: TextIndex,
+): (word: string) => number {
+  if (vocabulary.columns === undefined) return documentsWith(context, index, context.schema, words)
+  const counts = new Map(
+    counted(vocabulary, words, LAST_COUNT).map(({ term, documents }) => [term, documents]),
+  )
+  return (word) => counts.get(word) ?? 0
+}
+
+/**
+ * The words of an index, for typos.
+ * @param columns where they must stand: a word that only other fields have would take the place of one that finds something
+ */
+function vocabularyFor(context: SearchContext, index: TextIndex, pace: Pace, columns?: string): Vocabulary {
   const { sql } = context
   const table = index.stems ? vocabularyOf(sql, index) : TERMS
   return {
     index,
     table,
+    ...(columns !== undefined && { columns }),
     read: <Row extends object>(query: SqlFragment) => pace.query<Row>(sql, query),
     rest: () => pace.rest(),
   }

@@ -16,7 +16,7 @@ const MOST_LETTERS = 32
 const AT_ONCE = 256
 /** How many documents of a word are counted at first, and at most. */
 const FIRST_COUNT = 32
-const LAST_COUNT = 16_384
+export const LAST_COUNT = 16_384
 /** Documents that are counted before other searches get a turn. */
 const COUNTED_AT_ONCE = 65_536
 /** Letters that may stand in place of one. */
@@ -36,6 +36,8 @@ export interface Vocabulary {
   index: TextIndex
   /** the table of its words, in a column `term`. It may have words that no document has any more */
   table: string
+  /** in which columns a word must stand, as FTS5 names them (`{t0 t3}`); absent: in any */
+  columns?: string
   /** runs a query */
   read<Row extends object>(query: SqlFragment): Row[]
   /** gives other searches a turn; false when the search has to end */
@@ -194,16 +196,17 @@ async function mostFrequent(
   return mostOf(counts, most)
 }
 
-/** How many documents have each of some words, up to a limit. */
-function counted(
-  { index, read }: Vocabulary,
+/** How many documents have each of some words in the searched columns, up to a limit. */
+export function counted(
+  { index, columns, read }: Vocabulary,
   words: readonly string[],
   limit: number,
 ): { term: string; documents: number }[] {
   return read(
     fragment(
       `SELECT value AS term, (SELECT count(*) FROM (SELECT 1 FROM ${index.table} WHERE ${index.table} MATCH
-          '"' || replace(value, '"', '""') || '"'${limited(limit).sql})) AS documents FROM json_each(?)`,
+          ? || replace(value, '"', '""') || '"'${limited(limit).sql})) AS documents FROM json_each(?)`,
+      columns === undefined ? '"' : `${columns} : "`,
       JSON.stringify(words),
     ),
   )
@@ -289,6 +292,8 @@ export interface TypoRules {
 
 // The most corrections. Among words at the same distance, the most frequent are chosen.
 const MAX_CORRECTIONS = 4
+/** Words that are looked up in the searched fields before the correction is given up. */
+const MOST_TRIED = 256
 
 export const typosAllowed = (word: string, rules: TypoRules): number =>
   (!rules.withDigits && /\d/.test(word) && !/^\d+$/.test(word)) || (!rules.numbers && /^\d+$/.test(word))
@@ -307,12 +312,14 @@ export function vocabularyOf(sql: SqlStorage, { table, vocabulary }: TextIndex):
 /**
  * Words to search for in place of one that the index lacks: the nearest ones, and how far they are. Stems are written so
  * that FTS5 stems them back to themselves.
+ * @param stands whether a word stands in a searched field
  */
 export function corrections(
   sql: SqlStorage,
   index: TextIndex,
   word: string,
   rules: TypoRules,
+  stands: (word: string) => boolean,
 ): Map<string, number> {
   const allowed = typosAllowed(word, rules)
   // Counting letters says little about typos in other scripts.
@@ -331,14 +338,17 @@ export function corrections(
     const distance = wordDistance(wanted, term, allowed).whole
     if (distance > 0 && distance <= allowed) found.push({ term, documents: doc, distance })
   }
-  const nearest = Math.min(...found.map(({ distance }) => distance))
-  const words = found
-    .filter(({ distance }) => distance === nearest)
-    .sort((a, b) => b.documents - a.documents || (a.term < b.term ? -1 : 1))
-    .map(({ term }) => (index.stems ? unstem(term) : term))
-    .filter((spelling) => spelling !== undefined)
-    .slice(0, MAX_CORRECTIONS)
-  return new Map(words.map((spelling) => [spelling, nearest]))
+  found.sort((a, b) => a.distance - b.distance || b.documents - a.documents || (a.term < b.term ? -1 : 1))
+  const words = new Map<string, number>()
+  let nearest = allowed
+  for (const { term, distance } of found.slice(0, MOST_TRIED)) {
+    if (words.size === MAX_CORRECTIONS || distance > nearest) break
+    const spelling = index.stems ? unstem(term) : term
+    if (spelling === undefined || !stands(spelling)) continue
+    words.set(spelling, distance)
+    nearest = distance
+  }
+  return words
 }
 
 /** Finds a word that has this stem. FTS5 stems the words of a query, and not every stem is its own stem. */
