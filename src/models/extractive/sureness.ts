@@ -10,7 +10,7 @@ const SURE = 1.9
 /** The same where one word was asked for, and stands in no heading. */
 const SURE_OF_MENTION = 2.35
 /** A sentence that is less about the question than this is no answer. */
-export const ENOUGH = 1.03
+export const ENOUGH = 0.9
 /** A section that is less about the question than this is not named. */
 export const LITTLE = 0.5
 /** factor that makes aboutness by words alone comparable to that by words and meaning */
