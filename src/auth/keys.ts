@@ -1,4 +1,4 @@
-/** Creates, shows and deletes API keys, with Typesense's messages. */
+/** Creates, shows, changes and deletes API keys, with Typesense's messages. */
 import * as v from 'valibot'
 import {
   type ApiKeyRecord,
@@ -7,12 +7,13 @@ import {
   insertApiKey,
   type KeyLimits,
   listApiKeys,
+  updateApiKey,
 } from '../db/api-keys'
 import { type BackupRow, restoreRows } from '../db/backup'
 import { database } from '../db/client'
 import { seal } from '../db/sealing'
 import { isLimited } from '../db/usage'
-import { ApiError } from '../errors'
+import { ApiError, forbidden } from '../errors'
 import { meant } from '../lib/nearest'
 import { once } from '../lib/once'
 import { MOST_ORIGINS, ORIGIN_PATTERN } from '../lib/origins'
@@ -151,6 +152,51 @@ export async function getKey(env: Cloudflare.Env, id: string): Promise<ApiKeyVie
   return view(key)
 }
 
+/** What of a key can be changed. Its value, and what it may do and where, are what others have it for. */
+const CHANGEABLE = ['description', 'expires_at', 'autodelete', 'limits']
+
+/**
+ * Changes a key; Typesense cannot. Of `limits` only those that are named change, so that a new budget unbinds nothing; null removes
+ * a budget. It works so at once here, in other isolates within seconds.
+ * @param mayOpen whether the caller may make a key for these collections
+ * @throws ApiError 400 with the first fault found, 403 for a key of collections that are not the caller's, 404 for an unknown one
+ */
+export async function changeKey(
+  env: Cloudflare.Env,
+  id: string,
+  body: unknown,
+  mayOpen: (collections: string[]) => boolean,
+): Promise<ApiKeyView> {
+  const db = database(env)
+  const number = keyId(id)
+  const stored = await getApiKey(db, number)
+  if (!stored) throw new ApiError(404, 'Not found.')
+  if (!mayOpen(stored.collections)) throw forbidden()
+  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
+  const names = Object.keys(body)
+  const other = names.find((name) => !CHANGEABLE.includes(name))
+  if (other !== undefined) {
+    const all = CHANGEABLE.map((name) => `\`${name}\``).join(', ')
+    throw new ApiError(400, `\`${other}\` of a key cannot be changed: only ${all}. Make another key.`)
+  }
+  if (names.length === 0) return view(stored)
+  const { description, actions, collections } = stored
+  const { limits } = body as { limits?: unknown }
+  if (limits !== undefined && !isObject(limits)) throw wrongFormat('limits', 'an object')
+  // A budget that was removed stays so: a bound key would get the default one again.
+  const merged = { tokens_per_day: null, turns_per_day: null, ...stored.limits, ...limits }
+  const wanted = checkKey({ description, actions, collections, ...body, limits: merged })
+  const changed = await updateApiKey(db, number, {
+    ...('description' in body && { description: wanted.description }),
+    ...('expires_at' in body && { expiresAt: wanted.expiresAt }),
+    ...('autodelete' in body && { autodelete: wanted.autodelete }),
+    ...(limits !== undefined && { limits: wanted.limits }),
+  })
+  forgetKeys()
+  if (!changed) throw new ApiError(404, 'Not found.')
+  return view(changed)
+}
+
 /** Deletes a key. It stops working here at once, in other isolates within seconds (authenticate.ts). */
 export async function deleteKey(env: Cloudflare.Env, id: string): Promise<{ id: number }> {
   const number = keyId(id)
@@ -170,8 +216,8 @@ interface WantedKey extends Omit<ApiKeyRecord, 'id' | 'prefix' | 'hash' | 'seale
 }
 
 function checkKey(body: unknown): WantedKey {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) throw new ApiError(400, 'Bad JSON.')
-  const key = body as Record<string, unknown>
+  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
+  const key = body
   for (const name of ['description', 'actions', 'collections']) {
     if (!(name in key)) throw new ApiError(400, `Could not find a \`${name}\` key.`)
   }
@@ -221,9 +267,7 @@ const LIMITS = [
  */
 function checkLimits(limits: unknown): KeyLimits {
   if (limits === undefined) return {}
-  if (typeof limits !== 'object' || limits === null || Array.isArray(limits)) {
-    throw wrongFormat('limits', 'an object')
-  }
+  if (!isObject(limits)) throw wrongFormat('limits', 'an object')
   for (const [name, value] of Object.entries(limits)) {
     if (!LIMITS.includes(name)) {
       throw new ApiError(400, `Unknown limit \`${name}\`; ${meant(name, LIMITS)}`)
@@ -243,6 +287,9 @@ function checkLimits(limits: unknown): KeyLimits {
   const defaults = Object.entries(PAGE_BUDGET).filter(([name]) => !(name in limits))
   return { ...given, ...Object.fromEntries(defaults) }
 }
+
+const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const isListOfStrings = (value: unknown): value is string[] =>
   Array.isArray(value) && value.length > 0 && value.every((item) => typeof item === 'string')

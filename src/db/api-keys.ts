@@ -92,7 +92,7 @@ export async function insertApiKey(
       id: sql`(select coalesce(max(id) + 1, 0) from api_keys)`,
       actions: JSON.stringify(key.actions),
       collections: JSON.stringify(key.collections),
-      limits: Object.keys(key.limits).length > 0 ? JSON.stringify(key.limits) : null,
+      limits: storedLimits(key.limits),
     })
     .onConflictDoNothing({ target: apiKeys.hash })
     .returning()
@@ -111,6 +111,26 @@ export async function getApiKey(db: Database, id: number): Promise<ApiKeyRecord 
     .get()
   return row && recordOf(row)
 }
+
+/**
+ * Changes what may change of a key: neither its value nor what it opens.
+ * @returns the key as it is now; undefined when there is none
+ */
+export async function updateApiKey(
+  db: Database,
+  id: number,
+  { limits, ...changes }: Partial<Pick<ApiKeyRecord, 'description' | 'expiresAt' | 'autodelete' | 'limits'>>,
+): Promise<ApiKeyRecord | undefined> {
+  const rows = await db
+    .update(apiKeys)
+    .set({ ...changes, ...(limits !== undefined && { limits: storedLimits(limits) }) })
+    .where(and(eq(apiKeys.id, id), alive()))
+    .returning()
+  return rows[0] && recordOf(rows[0])
+}
+
+const storedLimits = (limits: KeyLimits): string | null =>
+  Object.keys(limits).length > 0 ? JSON.stringify(limits) : null
 
 /** @returns false when there is no such key */
 export const deleteApiKey = async (db: Database, id: number): Promise<boolean> =>

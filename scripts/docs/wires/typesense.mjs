@@ -366,6 +366,9 @@ export const typesense = wire({
         }),
         route('GET', '/keys', 'Lists keys, without their values.'),
         route('GET', '/keys/:id', 'Reads a key.'),
+        route('PATCH', '/keys/:id', 'Changes the description, the expiry or the limits of a key.', {
+          body: { limits: { tokens_per_day: 200_000 } },
+        }),
         route('DELETE', '/keys/:id', 'Deletes a key.'),
       ],
     },

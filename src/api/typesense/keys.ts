@@ -1,5 +1,5 @@
 /** API keys. */
-import { createKey, deleteKey, getKey, listKeys } from '../../auth/keys'
+import { changeKey, createKey, deleteKey, getKey, listKeys } from '../../auth/keys'
 import { forbidden } from '../../errors'
 import { hinting, NEEDED, readJson } from '../http/body'
 import { json } from '../http/deliver'
@@ -33,6 +33,16 @@ export const keyRoutes: Route[] = [
     path: '/keys/:id',
     action: 'keys:get',
     handle: async ({ env, path }) => json(await getKey(env, path.id!)),
+  },
+  {
+    method: 'PATCH',
+    path: '/keys/:id',
+    action: 'keys:update',
+    handle: async ({ env, request, access, record, path }) => {
+      const mayOpen = (collections: string[]) => collections.every((pattern) => access.covers(pattern))
+      record.target = path.id!
+      return json(await changeKey(env, path.id!, await readJson(request), mayOpen))
+    },
   },
   {
     method: 'DELETE',

@@ -75,6 +75,56 @@ describe('API keys', () => {
     expect(await call('GET', '/keys', { key })).toEqual([401, FORBIDDEN])
   })
 
+  it('change in place, but for what they open', async () => {
+    const limits = { allowed_origins: ['https://shop.example'], user_id: 'ann' }
+    const [, { id, value: key }] = await call('POST', '/keys', {
+      body: { description: 'old', actions: ['keys:list'], collections: ['*'], limits },
+    })
+    const origin = { origin: 'https://shop.example' }
+    expect((await call('GET', '/keys', { key, headers: origin }))[0]).toBe(200)
+    const [status, changed] = await call('PATCH', `/keys/${id}`, {
+      body: { description: 'new', limits: { turns_per_day: 5, tokens_per_day: null } },
+    })
+    expect(status).toBe(200)
+    expect(changed).toMatchObject({ description: 'new', limits: { ...limits, turns_per_day: 5 } })
+    expect(await call('GET', `/keys/${id}`)).toEqual([200, changed])
+    expect((await call('PATCH', `/keys/${id}`, { body: { expires_at: 1_000_000_000 } }))[0]).toBe(200)
+    expect(await call('GET', '/keys', { key, headers: origin })).toEqual([401, FORBIDDEN])
+  })
+
+  it('keep a budget that was removed when something else changes', async () => {
+    const bound = { assistant: 'shop', tokens_per_day: null, turns_per_day: null }
+    const [, { id }] = await call('POST', '/keys', { body: { ...SEARCH_ONLY, limits: bound } })
+    const [, shown] = await call('PATCH', `/keys/${id}`, { body: { limits: { user_id: 'bob' } } })
+    expect(shown.limits).toEqual({ assistant: 'shop', user_id: 'bob' })
+  })
+
+  it.each([
+    [
+      { actions: ['*'] },
+      '`actions` of a key cannot be changed: only `description`, `expires_at`, `autodelete`, `limits`. Make another key.',
+    ],
+    [{ limits: null }, 'Wrong format for `limits`. It should be an object.'],
+    [
+      { limits: { assistant: null } },
+      'Wrong format for `limits.assistant`. It should be a string of 1 to 256 characters.',
+    ],
+    [{ expires_at: -1 }, 'Wrong format for `expires_at`. It should be an unsigned integer.'],
+  ])('are not changed by %j', async (body, message) => {
+    const [, { id }] = await call('POST', '/keys', { body: SEARCH_ONLY })
+    expect(await call('PATCH', `/keys/${id}`, { body })).toEqual([400, { message }])
+    expect((await call('PATCH', '/keys/999', { body: {} }))[0]).toBe(404)
+  })
+
+  it('are changed only by those who could make them', async () => {
+    const [, { id }] = await call('POST', '/keys', { body: SEARCH_ONLY })
+    const some = { description: '', actions: ['keys:*'], collections: ['mine'] }
+    const [, { value: key }] = await call('POST', '/keys', { body: some })
+    expect((await call('PATCH', `/keys/${id}`, { key, body: { description: 'x' } }))[0]).toBe(401)
+    const [, other] = await call('POST', '/keys', { body: { ...SEARCH_ONLY, collections: ['mine'] } })
+    expect((await call('PATCH', `/keys/${other.id}`, { key, body: { description: 'x' } }))[0]).toBe(200)
+  })
+
   it('allow their collections alone, by name or by pattern', async () => {
     const body = { description: '', actions: ['*'], collections: ['org_.*', 'shared'] }
     const [, { value: key }] = await call('POST', '/keys', { body })
