@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import { priced } from '../../scripts/parley/prices.mjs'
 import { type Insight, learn } from '../../ui/console/src/chat/insight'
 import { liveSpans, traceSpans } from '../../ui/console/src/chat/spans'
-import { excerpt } from '../../ui/console/src/collections/excerpt'
+import { excerpt } from '../../ui/console/src/collections/wire'
 import {
   budgetsOf,
   byDay,

@@ -22,7 +22,7 @@ export function decoded(text: string): string {
   }
 }
 
-export interface Place {
+interface Place {
   /** the first word of a page's path; `chat` for a conversation */
   page: string
   /** the words after it, decoded */

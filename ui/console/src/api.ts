@@ -1,7 +1,7 @@
-/** Calls of Parley's API with the key of this browser. */
+/** The API key of this browser, and calls of Parley's API with it. */
+import { signal } from '@preact/signals'
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import { visitorSecret } from '../../widget/src/storage'
-import { key, refused } from './key'
 
 /** A request that failed; `status` 0 where the server was not reached. */
 export class Refusal extends Error {
@@ -155,7 +155,7 @@ export const mapped = <T, U>(loaded: Loaded<T>, to: (data: T) => U): Omit<Loaded
   data: loaded.data === undefined ? undefined : to(loaded.data),
 })
 
-export interface Action<A extends unknown[]> {
+interface Action<A extends unknown[]> {
   /** whether it runs */
   busy: boolean
   /** why it failed the last time */
@@ -188,7 +188,7 @@ export interface PagedList<T> extends Loaded<T[]> {
   more: Action<[]> | undefined
 }
 
-export interface Part<T> {
+interface Part<T> {
   items: T[]
   /** where the next part begins; absent at the end */
   next?: string | undefined
@@ -214,4 +214,40 @@ export function usePagedList<T>(
     set: (items) => set({ ...data, items }),
     more: data?.next === undefined ? undefined : more,
   }
+}
+
+// =============================================================================
+// The API key of this browser. A server on this machine has a key that everybody knows, until it is told another one.
+
+const NAME = 'parley.key'
+const isLocal = /^(localhost|127\.0\.0\.1|\[::1\])$/.test(location.hostname)
+const DEFAULT = isLocal ? 'xyz' : ''
+
+function stored(): string | undefined {
+  try {
+    return sessionStorage.getItem(NAME) ?? localStorage.getItem(NAME) ?? undefined
+  } catch {
+    return undefined
+  }
+}
+
+export const key = signal(stored() ?? DEFAULT)
+/** whether the server has refused the key: the console then asks for another one */
+export const refused = signal(false)
+
+/** @param remember keeps it in this browser; otherwise it goes with the tab */
+export function setKey(value: string, remember: boolean): void {
+  try {
+    sessionStorage.setItem(NAME, value)
+    if (remember) localStorage.setItem(NAME, value)
+    else localStorage.removeItem(NAME)
+  } catch {
+    // Kept for as long as the page is open.
+  }
+  refused.value = false
+  key.value = value
+}
+
+export function forgetKey(): void {
+  setKey('', false)
 }

@@ -1,14 +1,13 @@
 /** The menu beside every page. On a phone it opens over the page. */
+import { effect, signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { go, NEW, place } from './address'
-import { checkKey } from './api'
+import { checkKey, forgetKey, key } from './api'
 import { Recent } from './chat/recent'
 import { isOver, useDrop } from './import/dropped'
-import { forgetKey, key } from './key'
 import { Tool } from './parts/button'
 import { Icon, type IconName } from './parts/icon'
-import { nextTheme, theme } from './theme'
 
 interface Entry {
   page: string
@@ -181,4 +180,32 @@ function useArrival(): { current: HTMLElement | null } {
     main.current?.querySelector<HTMLElement>('h1')?.focus({ preventScroll: true })
   }, [name])
   return main
+}
+
+const NAME = 'parley.theme'
+const THEMES = ['system', 'light', 'dark'] as const
+type Theme = (typeof THEMES)[number]
+
+function stored(): Theme {
+  try {
+    return THEMES.find((theme) => theme === localStorage.getItem(NAME)) ?? 'system'
+  } catch {
+    return 'system'
+  }
+}
+
+/** The colours of this browser's console: as the system has them, or as somebody has chosen. */
+export const theme = signal<Theme>(stored())
+
+effect(() => {
+  document.documentElement.style.colorScheme = theme.value === 'system' ? '' : theme.value
+})
+
+function nextTheme(): void {
+  theme.value = THEMES[(THEMES.indexOf(theme.peek()) + 1) % THEMES.length]!
+  try {
+    localStorage.setItem(NAME, theme.peek())
+  } catch {
+    // Kept for as long as the page is open.
+  }
 }

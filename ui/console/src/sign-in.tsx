@@ -1,7 +1,6 @@
 /** Asks for an API key, and says why when it was refused. */
 import { useState } from 'preact/hooks'
-import { isTaken, useAction } from './api'
-import { key, refused, setKey } from './key'
+import { isTaken, key, refused, setKey, useAction } from './api'
 import { Icon } from './parts/icon'
 import { useTitle } from './parts/page'
 import { Problem } from './parts/states'

@@ -1,12 +1,14 @@
 /** Assistants: the list, and one to change beside a live preview of its widget. */
-import { place, to } from '../address'
-import { mapped, send, useRead } from '../api'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { go, place, to } from '../address'
+import { key, mapped, Refusal, read, send, useLoaded, useRead } from '../api'
+import { type Choices, loadChoices } from '../chat/choices'
 import { Button } from '../parts/button'
+import { CheckField, Form, SelectField, TextField } from '../parts/form'
 import { many } from '../parts/format'
-import { Item, ListPage } from '../parts/list-page'
-import { NotFound } from '../parts/not-found'
-import { AssistantPage } from './assistant'
-import type { StoredAssistant } from './wire'
+import { Item, ListPage } from '../parts/list'
+import { NotFound, Page } from '../parts/page'
+import { Problem, Shown } from '../parts/states'
 
 export default function Assistants() {
   const [name, more] = place.value.rest
@@ -45,4 +47,250 @@ function List() {
       )}
     />
   )
+}
+
+// =============================================================================
+// One assistant: its form, and its widget beside it.
+
+const EMPTY: AssistantBody = { model: '', collections: [], questions: [], followups: true }
+
+function AssistantPage({ name }: { name: string }) {
+  const isNew = name === 'new'
+  const loaded = useLoaded(`assistant ${name}`, async (signal): Promise<AssistantBody> => {
+    if (isNew) return EMPTY
+    const {
+      name: _,
+      created_at: __,
+      updated_at: ___,
+      ...body
+    } = await read<StoredAssistant>(`/assistants/${encodeURIComponent(name)}`, signal)
+    return body
+  })
+  const choices = useLoaded('choices', loadChoices)
+  const [saved, setSaved] = useState(0)
+  return (
+    <Page
+      title={isNew ? 'New assistant' : name}
+      up={{ title: 'Assistants', href: to(['assistants']) }}
+      lead={
+        isNew
+          ? 'Name it, choose what it searches and who answers.'
+          : loaded.data && 'Saved changes show in the preview.'
+      }
+      actions={
+        !isNew &&
+        loaded.data && (
+          <Button label="Ask" kind="primary" icon="chat" href={`./?assistant=${encodeURIComponent(name)}`} />
+        )
+      }
+    >
+      <Shown of={loaded} lines={6}>
+        {(body) => (
+          <Shown of={choices} lines={6}>
+            {(known) => (
+              <div class="split">
+                <AssistantForm
+                  name={isNew ? undefined : name}
+                  body={body}
+                  choices={known}
+                  saved={(as) => {
+                    setSaved((count) => count + 1)
+                    if (as !== name) go(to(['assistants', as]), { replace: true })
+                  }}
+                />
+                {!isNew && <Preview key={saved} assistant={name} />}
+              </div>
+            )}
+          </Shown>
+        )}
+      </Shown>
+    </Page>
+  )
+}
+
+interface FormProps {
+  /** undefined for a new one */
+  name: string | undefined
+  body: AssistantBody
+  choices: Choices
+  saved: (name: string) => void
+}
+
+function AssistantForm({ name, body, choices, saved }: FormProps) {
+  const [as, setAs] = useState(name ?? '')
+  const [draft, setDraft] = useState(body)
+  const [questions, setQuestions] = useState(body.questions.join('\n'))
+  const [origins, setOrigins] = useState(body.allowed_origins?.join('\n') ?? '')
+  const [isSaved, setSaved] = useState(false)
+  const models = choices.models?.map(({ id }) => id) ?? []
+  const model = draft.model || models[0] || ''
+  const set = (part: Partial<AssistantBody>) => {
+    setDraft((before) => ({ ...before, ...part }))
+    setSaved(false)
+  }
+  useEffect(() => setDraft(body), [body])
+  const lines = (text: string) =>
+    text
+      .split('\n')
+      .map((line) => line.trim())
+      .filter(Boolean)
+  const save = async () => {
+    const { allowed_origins: __, system_prompt: prompt, ...rest } = draft
+    setSaved(false)
+    await send('PUT', `/assistants/${encodeURIComponent(as)}`, {
+      ...rest,
+      model,
+      questions: lines(questions),
+      ...(prompt && { system_prompt: prompt }),
+      ...(lines(origins).length > 0 && { allowed_origins: lines(origins) }),
+    })
+    setSaved(true)
+    saved(as)
+  }
+  const typed = (to: (text: string) => void) => (text: string) => {
+    to(text)
+    setSaved(false)
+  }
+  return (
+    <Form
+      class="panel-card form"
+      action="Save"
+      busy="Saving …"
+      save={save}
+      beside={
+        <span role="status" class="soft saved">
+          {isSaved && 'Saved.'}
+        </span>
+      }
+    >
+      {name === undefined && (
+        <TextField
+          label="Name"
+          required
+          pattern="[a-z0-9\-]{1,64}"
+          title="1 to 64 lower-case letters, digits and hyphens"
+          value={as}
+          change={setAs}
+        />
+      )}
+      {draft.searches ? (
+        <p class="hint">
+          It has searches of its own, on {draft.searches.map(({ collection }) => collection).join(', ')}:
+          change them over the API.
+        </p>
+      ) : (
+        <fieldset class="choices">
+          <legend class="field-label">Collections</legend>
+          {choices.collections?.length === 0 && (
+            <p class="hint">
+              There is none yet. <a href={to(['import'])}>Import files first</a>.
+            </p>
+          )}
+          {choices.collections?.map((each) => (
+            <CheckField
+              key={each.name}
+              label={each.name}
+              checked={draft.collections?.includes(each.name) ?? false}
+              change={(on) => {
+                const others = (draft.collections ?? []).filter((one) => one !== each.name)
+                set({ collections: on ? [...others, each.name] : others })
+              }}
+            />
+          ))}
+        </fieldset>
+      )}
+      <SelectField
+        label="Model"
+        required
+        value={model}
+        options={models.map((id) => [id, id] as const)}
+        hint={
+          models.length === 0 && (
+            <>
+              There is none yet. <a href={to(['models'], { new: '1' })}>Make one first</a>.
+            </>
+          )
+        }
+        change={(chosen) => set({ model: chosen })}
+      />
+      <TextField
+        label="Instructions"
+        rows={4}
+        placeholder="Leave empty to use the model's prompt"
+        value={draft.system_prompt ?? ''}
+        change={(prompt) => set({ system_prompt: prompt })}
+      />
+      <TextField
+        label="First questions, one a line"
+        rows={3}
+        value={questions}
+        change={typed(setQuestions)}
+      />
+      <TextField
+        label="Allowed websites (one per line)"
+        rows={2}
+        placeholder="Empty: every origin"
+        value={origins}
+        change={typed(setOrigins)}
+      />
+      <CheckField
+        label="Suggest what to ask next"
+        checked={draft.followups ?? false}
+        change={(followups) => set({ followups })}
+      />
+      <CheckField
+        label="Let the model ask for further searches, at the price of two calls"
+        checked={draft.retrieval === 'agentic'}
+        change={(looksAgain) => set({ retrieval: looksAgain ? 'agentic' : 'plain' })}
+      />
+    </Form>
+  )
+}
+
+const SCRIPT = '/widget/parley-chat.js'
+
+/** The widget as a page shows it, asking with the console's own key. */
+export function Preview({ assistant }: { assistant: string }) {
+  const holder = useRef<HTMLDivElement>(null)
+  const [failed, setFailed] = useState(false)
+  useEffect(() => {
+    const chat = document.createElement('parley-chat')
+    chat.className = 'preview'
+    chat.setAttribute('assistant', assistant)
+    chat.setAttribute('key', key.peek())
+    chat.setAttribute('theme', 'auto')
+    import(SCRIPT).then(
+      () => holder.current?.replaceChildren(chat),
+      () => setFailed(true),
+    )
+    return () => chat.remove()
+  }, [assistant])
+  return (
+    <section aria-labelledby="preview-title">
+      <h2 id="preview-title" class="field-label">
+        Preview
+      </h2>
+      {failed && <Problem error={new Refusal(0, 'The widget could not be loaded. Reload the page.')} />}
+      <div ref={holder} />
+    </section>
+  )
+}
+
+/** An assistant as PUT /assistants/{name} takes it. What this page does not show is kept as it is. */
+interface AssistantBody {
+  model: string
+  collections?: string[]
+  searches?: { collection: string }[]
+  system_prompt?: string
+  questions: string[]
+  followups?: boolean
+  retrieval?: 'plain' | 'agentic'
+  allowed_origins?: string[]
+  [more: string]: unknown
+}
+
+interface StoredAssistant extends AssistantBody {
+  name: string
+  created_at: number
+  updated_at: number
 }

@@ -6,17 +6,17 @@ import { sourcesOf } from '../../../widget/src/sources'
 import { visitorSecret } from '../../../widget/src/storage'
 import type { Asking, Front, StoredTurn, TurnEvent } from '../../../widget/src/wire'
 import { conversationAt, go, NEW, place, toConversation } from '../address'
-import { key } from '../key'
+import { key } from '../api'
 import { askedWith, goesOnWith, type Own, type Stored } from './asked-with'
 import { type Choices, loadChoices } from './choices'
-import { citedBy, type Retrieval } from './cited'
 import { type Insight, learn } from './insight'
 import { type ChatSettings, choose, chosenFor, requestOf, settings } from './settings'
+import { citedBy, type Retrieval } from './titles'
 import type { Timings, TracedTurn, Usage } from './wire'
 import { inWords, STUCK } from './words'
 
 /** What is stored of a turn besides what the chat shows. */
-export interface TurnRecord {
+interface TurnRecord {
   usage: Usage
   timings: Timings
 }

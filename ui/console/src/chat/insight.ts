@@ -2,7 +2,7 @@
 import type { TurnEvent } from '../../../widget/src/wire'
 import type { Cut, Hit, PromptSource, SearchReply, Timings, Usage } from './wire'
 
-export interface FoundSearch {
+interface FoundSearch {
   collection: string
   found: number
   hits: (Hit & { title: string })[]
@@ -32,7 +32,7 @@ export function titleOf(document: Record<string, unknown> & { id: string }): str
   return document.id
 }
 
-export function searchOf({ result, error }: SearchReply): FoundSearch {
+function searchOf({ result, error }: SearchReply): FoundSearch {
   const hits = result?.hits ?? result?.grouped_hits?.flatMap((group) => group.hits) ?? []
   return {
     collection: result?.request_params?.collection_name ?? '',

@@ -1,8 +1,7 @@
 /** The latest conversations that this browser began, in the menu: to open, rename and delete. Visitors' are on a page of their own. */
 import { useRef, useState } from 'preact/hooks'
 import { go, NEW, place, toConversation } from '../address'
-import { Refusal, read, send, useKept, useLoaded } from '../api'
-import { key } from '../key'
+import { key, Refusal, read, send, useKept, useLoaded } from '../api'
 import { Tool } from '../parts/button'
 import { Confirm } from '../parts/dialog'
 import { chat as currentChat } from './chat'

@@ -1,4 +1,5 @@
-/** What documents are called, which traces and citations name by their ids alone. */
+/** What documents are called that traces and citations name by their ids alone, and which documents turns cite. */
+import type { Citation, StoredTurn } from '../../../widget/src/wire'
 import { Refusal, send, useLoaded } from '../api'
 import { titleOf } from './insight'
 import type { PromptSource, SearchReply } from './wire'
@@ -15,7 +16,7 @@ export const refOf = ({ collection, document_id }: PromptSource): string => `${c
  * @param more parameters of the searches
  * @returns a reply for each collection. Documents that are gone, or that the key may not read, are left out
  */
-export async function readDocuments(
+async function readDocuments(
   refs: readonly PromptSource[],
   more: Record<string, string>,
 ): Promise<SearchReply[]> {
@@ -54,4 +55,31 @@ export function useTitles(refs: readonly PromptSource[]): (ref: PromptSource) =>
     )
   })
   return (ref) => data?.get(refOf(ref)) ?? ref.document_id
+}
+
+/** What the event `retrieval` would have said, as far as it is known. */
+export interface Retrieval {
+  replies: SearchReply[]
+  sources: PromptSource[]
+}
+
+/** The documents that citations name, each once. */
+export const citedIn = (citations: readonly Citation[]): PromptSource[] => [
+  ...new Map(
+    citations.map(({ collection, document_id }) => {
+      const source = { collection, document_id }
+      return [refOf(source), source]
+    }),
+  ).values(),
+]
+
+/**
+ * The documents that finished turns cite, for a conversation whose searches are not in its log any more.
+ * @returns by the number of the turn. Documents that are gone, or that the key may not read, are left out
+ */
+export async function citedBy(turns: readonly StoredTurn[]): Promise<Map<number, Retrieval>> {
+  const all = citedIn(turns.flatMap(({ citations }) => citations))
+  if (all.length === 0) return new Map()
+  const replies = await readDocuments(all, { exclude_fields: 'embedding' })
+  return new Map(turns.map(({ turn, citations }) => [turn, { replies, sources: citedIn(citations) }]))
 }

@@ -1,19 +1,17 @@
 /** Why an answer is what it is: what was searched, the part of each document in it, model, time and cost, and the prompt. */
 import type { ComponentChildren } from 'preact'
 import { priceOf } from '../../../../scripts/parley/prices.mjs'
+import { plain } from '../../../widget/src/plain'
 import type { Citation } from '../../../widget/src/wire'
 import { pageOf } from '../address'
-import { Doubted } from '../conversations/doubted'
-import { Copy } from '../parts/copy'
-import { engineName } from '../parts/engine-name'
-import { count, duration, likeness, many, money, share } from '../parts/format'
-import { Raw } from '../parts/raw'
+import { Doubted } from '../conversations/said'
+import { Copy } from '../parts/button'
+import { count, duration, engineName, likeness, many, money, share } from '../parts/format'
+import { Raw } from '../parts/table'
 import type { Insight } from './insight'
-import { type Passage, passagesOf } from './passages'
 import type { Span } from './spans'
 import { refOf, useTitles } from './titles'
-import { Waterfall } from './waterfall'
-import type { CallTrace, Hit, PromptSource, SearchTrace, TracedTurn } from './wire'
+import type { CallTrace, Cut, Hit, PromptSource, SearchTrace, TracedTurn } from './wire'
 
 interface WhyProps {
   question: string
@@ -381,5 +379,92 @@ function Numbers({ search, titles }: { search: Search; titles: ReadonlyMap<strin
         ))}
       </dl>
     </div>
+  )
+}
+
+// =============================================================================
+// What each document that a turn found has to do with its answer: pure.
+
+/** A search of a turn, as its trace or its events have it. */
+export interface Found {
+  collection?: string
+  hits?: (Hit & { title?: string })[]
+}
+
+/** A document and its part in an answer. */
+interface Passage extends PromptSource {
+  /** as the search had it; absent in traces */
+  title?: string
+  /** `cited`: the answer names it; `read`: the model had it; `left`: it did not fit */
+  part: 'cited' | 'read' | 'left'
+  /** the sentences of the answer that cite it */
+  says: string[]
+  /** how much of it the model had, if not all */
+  cut?: Cut
+}
+
+interface Answered {
+  searches: readonly Found[]
+  /** the documents of the prompt, where they are known: attached ones are in no search */
+  sources?: readonly PromptSource[]
+  cut: readonly Cut[]
+  answer: string
+  citations: readonly Citation[]
+}
+
+/** Each document once, in the order of the searches. */
+export function passagesOf({ searches, sources = [], cut, answer, citations }: Answered): Passage[] {
+  const found = searches.flatMap(({ collection = '', hits = [] }) =>
+    hits.map(({ id = '', title }) => ({
+      collection,
+      document_id: id,
+      ...(title !== undefined && { title }),
+    })),
+  )
+  const each = new Map<string, PromptSource & { title?: string }>()
+  for (const ref of [...found, ...sources]) if (!each.has(refOf(ref))) each.set(refOf(ref), ref)
+  return [...each].map(([name, ref]) => {
+    const shortened = cut.find((one) => refOf(one) === name)
+    const says = citations
+      .filter((one) => refOf(one) === name)
+      .map(({ start, end }) => said(answer.slice(start, end)))
+    const part = says.length > 0 ? 'cited' : shortened?.passages === 0 ? 'left' : 'read'
+    return { ...ref, part, says: [...new Set(says)].filter(Boolean), ...(shortened && { cut: shortened }) }
+  })
+}
+
+/** A sentence of an answer without its labels and marks. */
+const said = (text: string): string =>
+  plain(text.replace(/[ \t]*\[[^[\]\n]+\](?!\()/g, '').replace(/\s*\|\s*/g, ' '))
+
+/** Spans as bars on one line of time. */
+function Waterfall({ spans }: { spans: Span[] }) {
+  const whole = Math.max(1, ...spans.map(({ to }) => to))
+  // Clipped rather than moved: what a bar does while it grows then shifts no layout.
+  const between = (from: number, to: number) => {
+    const percent = (ms: number) => `${((ms / whole) * 100).toFixed(2)}%`
+    return `inset(0 ${percent(whole - Math.max(to, from + whole / 100))} 0 ${percent(from)} round 4px)`
+  }
+  return (
+    <ol class="waterfall">
+      {spans.map(({ name, kind, from, to, running }, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the same name can come twice
+        <li key={`${name} ${index}`}>
+          <span class="span-name">{name}</span>
+          <span class="span-track" aria-hidden="true">
+            <span
+              class={running ? `span-bar ${kind} running` : `span-bar ${kind}`}
+              style={{ clipPath: between(from, to) }}
+            />
+          </span>
+          <span class="span-time">{duration(to - from)}</span>
+        </li>
+      ))}
+      <li class="span-whole">
+        <span class="span-name">Total</span>
+        <span />
+        <span class="span-time">{duration(whole)}</span>
+      </li>
+    </ol>
   )
 }

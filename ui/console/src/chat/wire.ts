@@ -1,5 +1,4 @@
 /** Turns and traces as the server tells of them (openapi.json). */
-
 import type { CallTrace, SearchTrace } from '../../../../src/turn/events'
 import type { CutDocument as Cut, HitTrace as Hit, Timings, Usage } from '../../../../src/turn/facts'
 import type { TracedTurn, TurnTrace } from '../../../../src/turn/fold'

@@ -5,9 +5,8 @@ import { mapped, useRead } from '../api'
 import { titleOf } from '../chat/insight'
 import { Button } from '../parts/button'
 import { List, Pager } from '../parts/list'
-import { DocumentDialog } from './document-dialog'
-import { excerpt } from './excerpt'
-import { type Collection, type Doc, pathOf, type SearchResult, textFields } from './wire'
+import { DocumentDialog } from './document'
+import { type Collection, type Doc, excerpt, pathOf, type SearchResult, textFields } from './wire'
 
 const PAGE = 25
 /** Past this the server does not page. */

@@ -1,9 +1,150 @@
-/** Collections: the list of them, and one with its documents, its search and its schema. */
-import { place } from '../address'
+/** Collections: the list of them, what is lost with one, and one with its documents, its search and its schema. */
+import type { ComponentType } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import { go, place, to } from '../address'
+import { mapped, Refusal, send, useLoaded, useRead } from '../api'
+import { loadChoices } from '../chat/choices'
+import { Button } from '../parts/button'
+import { Dialog } from '../parts/dialog'
+import { ago, many } from '../parts/format'
+import { Item, ListPage } from '../parts/list'
+import { Loading, Problem } from '../parts/states'
 import { CollectionPage } from './collection'
-import { CollectionList } from './list'
+import { EmbeddingState } from './state'
+import { type Collection, pathOf, vectorField } from './wire'
 
 export default function Collections() {
   const [name, tab = 'search'] = place.value.rest
   return name === undefined ? <CollectionList /> : <CollectionPage key={name} name={name} tab={tab} />
+}
+
+function CollectionList() {
+  const list = useRead<Collection[]>('/collections')
+  return (
+    <ListPage
+      title="Collections"
+      lead="Documents live in collections. Answers are written from the documents that a search finds there."
+      list={mapped(list, byUse)}
+      empty={{
+        icon: 'collections',
+        title: 'No collections yet',
+        text: 'Drop a folder on this page, or choose one. Parley makes the collection, its schema and its vectors.',
+      }}
+      action={
+        <>
+          <Button label="Connect a cluster" icon="plus" href={to(['collections'], { connect: '1' })} />
+          <Button label="Import files" kind="primary" icon="upload" href={to(['import'])} />
+        </>
+      }
+      item={(each) => (
+        <Item
+          key={each.name}
+          name={each.name}
+          href={to(['collections', each.name])}
+          about={aboutOf(each)}
+          called={`the collection ${each.name}`}
+          remove={{
+            action: 'Delete the collection',
+            says: <Losses of={each} />,
+            run: () => send('DELETE', pathOf(each.name)).then(list.reload),
+          }}
+        >
+          {vectorField(each) ? (
+            <EmbeddingState collection={each} />
+          ) : (
+            <span class="badge">
+              {each.engine?.type ?? (isHistory(each) ? 'conversations' : 'words only')}
+            </span>
+          )}
+        </Item>
+      )}
+    >
+      {place.value.query.has('connect') && (
+        <ConnectDialog
+          close={(connected) => {
+            // A link in the dialog leads away from the list.
+            if (place.value.rest.length > 0) return
+            go(to(['collections']), { replace: true })
+            if (connected) list.reload()
+          }}
+        />
+      )}
+    </ListPage>
+  )
+}
+
+type ConnectProps = { close: (connected: boolean) => void }
+
+/** The form is loaded when it is needed. */
+function ConnectDialog({ close }: ConnectProps) {
+  const [loaded, setLoaded] = useState<{ Form?: ComponentType<ConnectProps>; failed?: boolean }>({})
+  useEffect(() => {
+    import('./connect').then(
+      ({ default: Form }) => setLoaded({ Form }),
+      () => setLoaded({ failed: true }),
+    )
+  }, [])
+  const { Form, failed } = loaded
+  if (Form) return <Form close={close} />
+  return (
+    <Dialog title="Connect a cluster" close={() => close(false)}>
+      <div class="dialog-body">
+        {failed ? <Problem error={new Refusal(0, 'This form could not be loaded.')} /> : <Loading />}
+      </div>
+    </Dialog>
+  )
+}
+
+/** An index of OpenSearch does not tell when it was made. */
+const aboutOf = ({ num_documents, fields, created_at }: Collection): string =>
+  [
+    many(num_documents, 'document'),
+    many(fields.length, 'field'),
+    ...(created_at === undefined ? [] : [`created ${ago(created_at * 1_000)}`]),
+  ].join(' · ')
+
+/** Where conversations are kept comes last. */
+const byUse = (collections: Collection[]): Collection[] =>
+  collections.toSorted((a, b) => Number(isHistory(a)) - Number(isHistory(b)))
+
+/** Names in a sentence. */
+const listed = (names: readonly string[]): string => new Intl.ListFormat('en').format(names)
+
+/** Where conversations are kept. */
+const isHistory = ({ fields }: Pick<Collection, 'fields'>): boolean =>
+  ['conversation_id', 'model_id', 'role', 'message'].every((name) =>
+    fields.some((field) => field.name === name),
+  )
+
+/** What is lost with a collection: documents, and what needs it. */
+function Losses({ of }: { of: Collection }) {
+  const { data: { models = [], assistants = [] } = {} } = useLoaded(`losses ${of.name}`, loadChoices)
+  const writers = models.filter(({ history_collection: name }) => name === of.name).map(({ id }) => id)
+  const silent = assistants.filter(({ model }) => writers.includes(model)).map(({ name }) => name)
+  const searchers = assistants.filter(
+    ({ collections = [], searches = [] }) =>
+      collections.includes(of.name) || searches.some(({ collection }) => collection === of.name),
+  )
+  return (
+    <>
+      <p>
+        {of.engine
+          ? 'Parley forgets the name. The documents stay in the cluster.'
+          : isHistory(of)
+            ? `${many(of.num_documents, 'message')} of conversations are deleted for good.`
+            : `${many(of.num_documents, 'document')} and their vectors are deleted for good. Answers that were written from them stay.`}
+      </p>
+      {writers.length > 0 && (
+        <p class="bad">
+          Conversations with {listed(writers)} are kept here. Without it {listed([...writers, ...silent])}{' '}
+          cannot answer, until you make it again under “Models”.
+        </p>
+      )}
+      {searchers.length > 0 && (
+        <p class="bad">
+          Searched by {listed(searchers.map(({ name }) => name))}, which will find nothing in it.
+        </p>
+      )}
+    </>
+  )
 }

@@ -1,4 +1,5 @@
-/** Collections as Typesense's API tells of them. */
+/** Collections and documents as Typesense's API tells of them, and what pages take from them: pure. */
+import { plain } from '../../../widget/src/plain'
 
 export interface Field {
   name: string
@@ -76,3 +77,18 @@ export const hasDocuments = ({ engine }: Collection): boolean => engine?.type !=
 
 export const vectorField = ({ fields }: Collection): Field | undefined =>
   fields.find(({ type, embed }) => type === 'float[]' && embed)
+
+const LONGEST = 220
+
+/** The beginning of the longest text of a document. */
+export function excerpt(document: Record<string, unknown>): string {
+  const texts = Object.entries(document).flatMap(([name, value]) =>
+    typeof value === 'string' && !/^(id|url|parley_\w+)$/.test(name) ? [value] : [],
+  )
+  const longest = texts.reduce((best, text) => (text.length > best.length ? text : best), '')
+  // Cut before marks are taken away: a document can be long.
+  const shown = plain(longest.slice(0, LONGEST * 3))
+  const title = typeof document.title === 'string' ? document.title : ''
+  const body = title !== '' && shown.startsWith(title) ? shown.slice(title.length).trimStart() : shown
+  return (body || shown).slice(0, LONGEST)
+}

@@ -50,7 +50,7 @@ export const foundBy = ({ traced }: Side): PromptSource[] =>
     hits.map(({ id = '' }) => ({ collection, document_id: id })),
   ) ?? []
 
-export interface Difference {
+interface Difference {
   name: string
   left: string
   right: string

@@ -1,9 +1,7 @@
 /** A conversation as it is stored, and as what it is exported. */
-
 import type { Citation } from '../../../widget/src/wire'
 import { Refusal, read } from '../api'
-import { citedIn } from '../chat/cited'
-import { refOf } from '../chat/titles'
+import { citedIn, refOf } from '../chat/titles'
 import type { Summary, Timings, Usage } from '../chat/wire'
 
 export interface RecordedTurn {
@@ -21,7 +19,7 @@ export interface RecordedTurn {
   feedback?: GivenFeedback[]
 }
 
-export interface SentenceSupport {
+interface SentenceSupport {
   /** the sentence's place in the answer */
   start: number
   end: number
@@ -42,7 +40,7 @@ export interface GivenFeedback {
 }
 
 /** A turn that came to no answer, as the trace has it. */
-export interface FailedTurn {
+interface FailedTurn {
   turn: number
   question: string
   created_at: number
@@ -118,7 +116,7 @@ export function asMarkdown({ title, id, created_at, turns }: RecordedConversatio
 /** Whether nothing that was found stands behind an answer. */
 export const isUnanswered = ({ citations }: RecordedTurn): boolean => citations.length === 0
 
-export interface Group {
+interface Group {
   question: string
   turns: { conversation: string; at: number }[]
 }

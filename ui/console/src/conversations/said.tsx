@@ -1,7 +1,7 @@
-/** What people say of an answer. */
-import { when } from '../parts/format'
+/** What is said of an answer: by people, and by the documents, which support its sentences or do not. */
+import { many, when } from '../parts/format'
 import { Icon } from '../parts/icon'
-import type { GivenFeedback } from './record'
+import type { GivenFeedback, RecordedTurn } from './record'
 
 export function Said({ feedback }: { feedback: GivenFeedback[] | undefined }) {
   if (!feedback || feedback.length === 0) return null
@@ -37,4 +37,29 @@ export function Said({ feedback }: { feedback: GivenFeedback[] | undefined }) {
 function titleOf({ rating, score }: GivenFeedback): string {
   const rated = rating === 'up' ? 'Good answer' : rating === 'down' ? 'Bad answer' : 'Comment'
   return score === undefined ? rated : `${rated}, ${score} of 5`
+}
+
+const OUTCOMES = { supported: '', partly: 'Supported in part', not_found: 'Not found in the documents' }
+
+/** The sentences that the documents do not support. Nothing where there are none. */
+export function Doubted({ answer, support = [] }: Pick<RecordedTurn, 'answer' | 'support'>) {
+  const doubted = support.filter((sentence) => sentence.support !== 'supported')
+  if (doubted.length === 0) return null
+  return (
+    <details class="doubted">
+      <summary>
+        The documents do not support {doubted.length} of {many(support.length, 'sentence')}
+      </summary>
+      <ul class="faults">
+        {doubted.map(({ start, end, support: found, missing }) => (
+          <li key={start}>
+            <span dir="auto">{answer.slice(start, end)}</span>
+            <span class="soft">
+              {missing ? `Not in the documents: ${missing.join(', ')}` : OUTCOMES[found]}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  )
 }

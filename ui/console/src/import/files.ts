@@ -1,5 +1,4 @@
 /** Files that somebody drops on the page or chooses, as the command line names those of a folder. */
-
 import { type Entry, type Folder, filesOf } from '../../../../scripts/parley/import/tree.mjs'
 import { isReadable } from '../../../../scripts/parley/read/index.mjs'
 

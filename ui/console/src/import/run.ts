@@ -40,7 +40,7 @@ export interface Prepared {
 }
 
 /** What the files hold. */
-export interface Gathered {
+interface Gathered {
   read: Read
   /** data that is left out beside pages: rows and pages have no fields in common */
   leftOut: string[]

@@ -3,12 +3,11 @@ import { useState } from 'preact/hooks'
 import { to } from '../address'
 import { mapped, send, useRead } from '../api'
 import type { Assistant } from '../chat/choices'
-import { Button } from '../parts/button'
-import { Copy } from '../parts/copy'
+import { Button, Copy } from '../parts/button'
 import { Dialog } from '../parts/dialog'
 import { Form, SelectField, TextField, useDraft } from '../parts/form'
 import { many, when } from '../parts/format'
-import { Item, ListPage } from '../parts/list-page'
+import { Item, ListPage } from '../parts/list'
 
 interface Key {
   id: number

@@ -1,10 +1,9 @@
 /** A new conversation model, with a place for its conversations; or what is to change about one. */
-import { send } from '../api'
+import { read, send } from '../api'
 import type { Model } from '../chat/choices'
 import { server } from '../import/server'
 import { Dialog } from '../parts/dialog'
 import { changesOf, Form, objectIn, TextField, useDraft } from '../parts/form'
-import { makeHistory } from './history'
 
 const MAX_BYTES = 16_384
 const MAX_TOKENS = 1_024
@@ -181,3 +180,28 @@ export function EditModel({ model, close }: { model: Model; close: (changed: boo
 
 const textOf = (value: unknown): string =>
   typeof value === 'string' || typeof value === 'number' ? String(value) : ''
+
+/** As `parley init` makes it. */
+const HISTORY_FIELDS = [
+  { name: 'conversation_id', type: 'string' },
+  { name: 'model_id', type: 'string' },
+  { name: 'timestamp', type: 'int32' },
+  { name: 'role', type: 'string', index: false },
+  { name: 'message', type: 'string', index: false },
+]
+
+/** Those of some history collections that are not there, neither by name nor by an alias. @throws Refusal */
+export async function missingOf(histories: readonly string[]): Promise<Set<string>> {
+  const [collections, { aliases }] = await Promise.all([
+    read<{ name: string }[]>('/collections'),
+    read<{ aliases: { name: string }[] }>('/aliases'),
+  ])
+  const there = new Set([...collections, ...aliases].map(({ name }) => name))
+  return new Set(histories.filter((name) => !there.has(name)))
+}
+
+/** Makes a history collection, unless it is there. @throws Refusal */
+export async function makeHistory(name: string): Promise<void> {
+  if (await server.find(`/collections/${encodeURIComponent(name)}`)) return
+  await server.call('POST', '/collections', { body: { name, fields: HISTORY_FIELDS } })
+}

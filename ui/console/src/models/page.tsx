@@ -4,9 +4,8 @@ import { Refusal, send, useAction, useLoaded, useRead } from '../api'
 import { loadChoices, type Model } from '../chat/choices'
 import { Button } from '../parts/button'
 import { duration } from '../parts/format'
-import { Item, ListPage } from '../parts/list-page'
-import { makeHistory, missingOf } from './history'
-import { EditModel, NewModel } from './model-dialog'
+import { Item, ListPage } from '../parts/list'
+import { EditModel, makeHistory, missingOf, NewModel } from './model-dialog'
 
 export default function Models() {
   const list = useRead<Model[]>('/conversations/models')

@@ -1,5 +1,6 @@
 /** Buttons, and links that look like them. */
 import type { ButtonHTMLAttributes } from 'preact'
+import { useState } from 'preact/hooks'
 import { Icon, type IconName } from './icon'
 
 interface ButtonProps extends Omit<ButtonHTMLAttributes, 'class' | 'icon' | 'label'> {
@@ -53,3 +54,26 @@ export const Tool = ({ icon, label, title = label, small = false, ...attributes 
     <Icon name={icon} />
   </button>
 )
+
+const SHOWN_MS = 1_600
+
+/** A button that copies a text and shows that it has. */
+export function Copy({ text, label = 'Copy' }: { text: string; label?: string }) {
+  const [state, setState] = useState<'ready' | 'copied' | 'failed'>('ready')
+  const copy = async () => {
+    const done = await navigator.clipboard.writeText(text).then(
+      () => true,
+      () => false,
+    )
+    setState(done ? 'copied' : 'failed')
+    setTimeout(() => setState('ready'), SHOWN_MS)
+  }
+  const said = { ready: label, copied: 'Copied', failed: 'The browser did not let this page copy' }[state]
+  return (
+    <Tool
+      icon={state === 'copied' ? 'check' : state === 'failed' ? 'warning' : 'copy'}
+      label={said}
+      onClick={copy}
+    />
+  )
+}

@@ -1,4 +1,4 @@
-/** Numbers, times and sizes for people. */
+/** Numbers, times, sizes and names for people, and texts as files. */
 
 const number = new Intl.NumberFormat(undefined, { maximumFractionDigits: 3 })
 const dollars = new Intl.NumberFormat(undefined, {
@@ -55,4 +55,23 @@ export function bytes(size: number): string {
   if (size < 1_000) return `${size} B`
   if (size < 1_000_000) return `${(size / 1_000).toFixed(0)} KB`
   return `${(size / 1_000_000).toFixed(1)} MB`
+}
+
+/** What people call the engines of collections. */
+const NAMES: Record<string, string> = {
+  typesense: 'Typesense',
+  opensearch: 'OpenSearch',
+  'ai-search': 'AI Search',
+}
+
+export const engineName = (engine: string): string => NAMES[engine] ?? engine
+
+/** Hands a text to the browser as a file. */
+export function download(name: string, type: string, text: string): void {
+  const address = URL.createObjectURL(new Blob([text], { type }))
+  const link = document.createElement('a')
+  link.href = address
+  link.download = name
+  link.click()
+  URL.revokeObjectURL(address)
 }

@@ -1,7 +1,10 @@
-/** The frame of a page: its title, where it belongs, and what can be done on it. */
+/** The frame of a page: its title, where it belongs, its views, and what can be done on it. */
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
+import { NEW } from '../address'
+import { Button } from './button'
 import { Icon } from './icon'
+import { Empty } from './states'
 
 interface PageProps {
   title: string
@@ -41,3 +44,30 @@ export function useTitle(title: string): void {
     document.title = title === '' ? 'Parley' : `${title} · Parley`
   }, [title])
 }
+
+/** Views of one thing, each at an address of its own. */
+interface TabsProps {
+  label: string
+  current: string
+  tabs: { id: string; title: string; href: string }[]
+}
+
+export const Tabs = ({ label, current, tabs }: TabsProps) => (
+  <nav class="tabs" aria-label={label}>
+    {tabs.map(({ id, title, href }) => (
+      <a key={id} href={href} aria-current={id === current ? 'page' : undefined}>
+        {title}
+      </a>
+    ))}
+  </nav>
+)
+
+/** What an address shows that names no page. */
+export const NotFound = () => (
+  <Page title="Page not found">
+    <Empty icon="search" title="There is nothing at this address">
+      <p>The link may be old, or mistyped. Choose a page from the menu, or ask a question.</p>
+      <Button label="Ask a question" kind="primary" href={NEW} />
+    </Empty>
+  </Page>
+)

@@ -1,7 +1,6 @@
 /** What a page says while it loads, when it has nothing to show and when something failed. */
 import type { ComponentChildren } from 'preact'
-import type { Loaded, Refusal } from '../api'
-import { forgetKey } from '../key'
+import { forgetKey, type Loaded, type Refusal } from '../api'
 import { Button } from './button'
 import { Icon, type IconName } from './icon'
 

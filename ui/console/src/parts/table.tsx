@@ -1,4 +1,4 @@
-/** A table that scrolls where it is wider than its place. */
+/** Tables and texts, which scroll where they are wider than their place. */
 import type { ComponentChildren } from 'preact'
 
 interface TableProps {
@@ -55,3 +55,11 @@ export function Table({ head, rows, numbers = Infinity, named = 0, class: own = 
     </section>
   )
 }
+
+/** A text as it is, which scrolls where it is long. */
+export const Raw = ({ text, label }: { text: string; label: string }) => (
+  // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached with the keyboard
+  <section class="raw" aria-label={label} tabIndex={0}>
+    <pre>{text}</pre>
+  </section>
+)

@@ -5,9 +5,8 @@ import { mapped, Refusal, read, send, useLoaded } from '../api'
 import { Button } from '../parts/button'
 import { JsonDialog } from '../parts/form'
 import { many } from '../parts/format'
-import { Item, ListPage } from '../parts/list-page'
-import { NotFound } from '../parts/not-found'
-import { Tabs } from '../parts/tabs'
+import { Item, ListPage } from '../parts/list'
+import { NotFound, Tabs } from '../parts/page'
 
 type Rule = Record<string, unknown>
 

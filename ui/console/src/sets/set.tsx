@@ -1,19 +1,19 @@
 /** A question set: its questions, a new run, and the runs so far. */
 import { useState } from 'preact/hooks'
-import { figure, figureName, summaryOf } from '../../../../scripts/parley/eval/outcomes.mjs'
-import { to } from '../address'
-import { useAction, useKept, useLoaded } from '../api'
+import { figure, figureName, parseQuestions, summaryOf } from '../../../../scripts/parley/eval/outcomes.mjs'
+import { go, to } from '../address'
+import { Refusal, useAction, useKept, useLoaded } from '../api'
 import { loadChoices } from '../chat/choices'
 import { type ChatSettings, described, settings } from '../chat/settings'
-import { SettingsFields } from '../chat/settings-fields'
+import { SettingsFields } from '../chat/settings-form'
 import { Button } from '../parts/button'
+import { Dialog } from '../parts/dialog'
+import { Form, TextField } from '../parts/form'
 import { many, when } from '../parts/format'
 import { Page } from '../parts/page'
 import { Empty, Problem, Shown } from '../parts/states'
 import { Table } from '../parts/table'
-import { kept, running, runSet, stopRun } from './running'
-import { SetDialog } from './set-dialog'
-import { type QuestionSet, readSet } from './store'
+import { changeSet, kept, type QuestionSet, readSet, running, runSet, stopRun, writeSet } from './store'
 
 export function SetPage({ name }: { name: string }) {
   // The page keeps what it shows while a run adds to it.
@@ -166,5 +166,74 @@ function Runs({ set: { name, runs } }: { set: QuestionSet }) {
         })}
       />
     </section>
+  )
+}
+
+const EXAMPLE = `How long was the reef filmed? => five years @ guide/reef.md
+What is the capital of France? =>`
+
+const refused = (why: string) => new Refusal(0, `This set cannot be kept: ${why}.`)
+
+function questionsIn(text: string) {
+  try {
+    return parseQuestions(text)
+  } catch (error) {
+    throw refused((error as Error).message)
+  }
+}
+
+/** The questions of a new set, or of one that changes. */
+export function SetDialog({ set, close }: { set?: QuestionSet; close: () => void }) {
+  const [name, setName] = useState(set?.name ?? '')
+  const [text, setText] = useState(set?.questions.map((each) => JSON.stringify(each)).join('\n') ?? '')
+  const take = async (file: File | undefined) => {
+    if (!file) return
+    setText(await file.text())
+    if (name === '') setName(file.name.replace(/\.\w+$/, ''))
+  }
+  const save = async () => {
+    const questions = questionsIn(text)
+    if (questions.length === 0) throw refused('there is no question in it')
+    if (set) {
+      await changeSet(set.name, (before) => ({ ...before, questions }))
+      return close()
+    }
+    if (await readSet(name)) throw refused(`there is a set ${name} already`)
+    await writeSet({ name, questions, runs: [] })
+    go(to(['sets', name]))
+  }
+  return (
+    <Dialog title={set ? 'Edit the questions' : 'New question set'} close={close} class="wide">
+      <Form action="Save" save={save} drop={take}>
+        {!set && <TextField label="Name" required value={name} change={setName} />}
+        <TextField
+          label="Questions"
+          rows={8}
+          code
+          required
+          placeholder={EXAMPLE}
+          value={text}
+          hint={
+            <>
+              One a line, as <code>parley eval</code> takes them: behind <code>=&gt;</code> the words that a
+              right answer says, or nothing where it should be declined, and behind <code>@</code> the
+              documents that answer. Lines of JSON are taken too. Paste them, drop a file here, or choose one.
+            </>
+          }
+          change={setText}
+        />
+        <div>
+          <label class="field-label" for="set-file">
+            From a file
+          </label>
+          <input
+            id="set-file"
+            type="file"
+            accept=".jsonl,.ndjson,.json,.txt"
+            onChange={(event) => take(event.currentTarget.files?.[0])}
+          />
+        </div>
+      </Form>
+    </Dialog>
   )
 }

@@ -7,7 +7,7 @@ import { Button } from '../parts/button'
 import { Dialog } from '../parts/dialog'
 import { CheckField, Form, TextField, useDraft } from '../parts/form'
 import { ago, many, when } from '../parts/format'
-import { Item, ListPage } from '../parts/list-page'
+import { Item, ListPage } from '../parts/list'
 import { Problem } from '../parts/states'
 
 interface Run {

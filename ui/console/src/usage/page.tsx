@@ -1,15 +1,26 @@
-/** What was asked and spent, by day, model and key. */
+/** What was asked and spent, by day, model and key, and what went wrong. */
 import { useState } from 'preact/hooks'
 import { priced } from '../../../../scripts/parley/prices.mjs'
+import { mapFew } from '../../../../src/lib/few'
 import { go, NEW, place, to } from '../address'
 import { Refusal, read, useLoaded } from '../api'
+import { failedTurns, listConversations } from '../conversations/record'
 import { Button } from '../parts/button'
-import { count, money } from '../parts/format'
+import { ago, count, many, money } from '../parts/format'
 import { Page } from '../parts/page'
 import { Empty, Shown } from '../parts/states'
 import { Chart } from './chart'
-import { Failures } from './failures'
-import { type Budget, budgetsOf, byDay, byName, daysOf, type Measure, total, type UsageRow } from './sums'
+import {
+  type Budget,
+  budgetsOf,
+  byDay,
+  byName,
+  daysOf,
+  groupedFailures,
+  type Measure,
+  total,
+  type UsageRow,
+} from './sums'
 
 const DAY_MS = 86_400_000
 const SPANS = ['7', '30', '90']
@@ -232,6 +243,50 @@ function Shares({ title, rows, name, called, measure }: SharesProps) {
           </li>
         ))}
       </ul>
+    </section>
+  )
+}
+
+// =============================================================================
+// What went wrong in the last days, the most frequent first.
+
+/** Conversations whose failed turns are read: the latest. */
+const READ = 20
+const AT_ONCE = 4
+
+export function Failures({ days }: { days: string }) {
+  const loaded = useLoaded(`failures ${days}`, async (signal) => {
+    const from = Date.now() - Number(days) * DAY_MS
+    const filter = { failed: 'true', from: String(from), limit: READ }
+    const { conversations } = await listConversations(filter, signal)
+    const failed = await mapFew(conversations, AT_ONCE, async ({ id }) =>
+      (await failedTurns(id, signal)).map((turn) => ({ ...turn, conversation: id })),
+    )
+    return groupedFailures(failed.flat().filter(({ created_at: at }) => at >= from))
+  })
+  return (
+    <section class="panel-card">
+      <div class="card-bar">
+        <h2>Errors</h2>
+        <a href={to(['conversations'], { only: 'failed', days })}>All failed answers</a>
+      </div>
+      <Shown of={loaded} lines={2} label="Reading errors">
+        {(failures) =>
+          failures.length === 0 ? (
+            <p class="hint">No question failed in this time.</p>
+          ) : (
+            <ul class="faults">
+              {failures.map(({ message, count, last }) => (
+                <li key={message}>
+                  <span class="bad">{message}</span>
+                  <span class="soft">{many(count, 'time')}, last </span>
+                  <a href={to(['conversations', 'read', last.conversation])}>{ago(last.created_at)}</a>
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Shown>
     </section>
   )
 }

@@ -1,5 +1,4 @@
 /** Sums of usage: pure. */
-
 import type { PricedRow } from '../../../../scripts/parley/prices.mjs'
 
 /** A row of usage. `dollars` is absent where no price is known. */

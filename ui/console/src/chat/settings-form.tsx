@@ -1,7 +1,46 @@
-/** The fields of what is asked: the same in the chat, beside an answer, and for a set of questions. */
-import { SelectField, TextField } from '../parts/form'
+/** What is asked: chosen from what the key may list, and otherwise typed. The same in the chat, beside an answer, and for a set of questions. */
+import { useState } from 'preact/hooks'
+import { Dialog } from '../parts/dialog'
+import { CheckField, Form, SelectField, TextField } from '../parts/form'
+import type { Chat } from './chat'
 import type { Choices } from './choices'
-import type { ChatSettings } from './settings'
+import { type ChatSettings, changed, inSentence, settings } from './settings'
+
+interface DialogProps {
+  chat: Chat
+  choices: Choices
+  close: () => void
+}
+
+export function SettingsDialog({ chat, choices, close }: DialogProps) {
+  const own = chat.own.value
+  const [draft, setDraft] = useState<ChatSettings>(own?.settings ?? settings.value)
+  const set = (part: Partial<ChatSettings>) => setDraft((before) => changed(before, part))
+  const begins = chat.beginsWith(draft, choices)
+  return (
+    <Dialog title="Chat settings" close={close}>
+      <Form
+        action={begins ? 'Apply in a new conversation' : 'Apply'}
+        save={async () => {
+          chat.choose(draft, choices)
+          close()
+        }}
+      >
+        <SettingsFields choices={choices} draft={draft} set={set} />
+        <CheckField
+          label="Suggest what to ask next"
+          checked={draft.followups}
+          change={(followups) => set({ followups })}
+        />
+        <p class="hint" role="status">
+          {begins &&
+            own &&
+            `The open conversation goes to ${inSentence(own.settings)}, and cannot go on with another history. A new one begins.`}
+        </p>
+      </Form>
+    </Dialog>
+  )
+}
 
 interface FieldsProps {
   choices: Choices
@@ -9,6 +48,7 @@ interface FieldsProps {
   set: (part: Partial<ChatSettings>) => void
 }
 
+/** The fields of what is asked: the same in the chat, beside an answer, and for a set of questions. */
 export const SettingsFields = ({ choices, draft, set }: FieldsProps) => (
   <>
     {choices.assistants && choices.assistants.length > 0 && (

@@ -1,0 +1,201 @@
+/** A document: as it is stored, in the passages that a model reads of it, and to be changed. */
+import { useState } from 'preact/hooks'
+import { LONG_TEXT, passagesOf } from '../../../../src/models/passages'
+import { Refusal, send } from '../api'
+import { Button, Copy } from '../parts/button'
+import { Dialog } from '../parts/dialog'
+import { changesOf, Form, objectIn, TextField } from '../parts/form'
+import { count, many } from '../parts/format'
+import { Problem } from '../parts/states'
+import { Raw } from '../parts/table'
+import { type Doc, pathOf } from './wire'
+
+interface DocumentProps {
+  collection: string
+  document: Doc
+  close: () => void
+  /** it was changed or deleted; absent: it is only looked at */
+  changed?: () => void
+}
+
+const VIEWS = ['As stored', 'Passages'] as const
+
+export function DocumentDialog({ collection, document: given, close, changed }: DocumentProps) {
+  const [document, setDocument] = useState(given)
+  const [before, setBefore] = useState<Doc>()
+  const [editing, setEditing] = useState(false)
+  const [view, setView] = useState<(typeof VIEWS)[number]>('As stored')
+  const [sure, setSure] = useState(false)
+  const [error, setError] = useState<Refusal>()
+  const text = JSON.stringify(document, null, 2)
+  const saved = (now: Doc, undo?: Doc) => {
+    setBefore(undo)
+    setDocument(now)
+    setEditing(false)
+    changed?.()
+  }
+  const remove = async () => {
+    if (!sure) return setSure(true)
+    try {
+      await send('DELETE', pathOfDocument(collection, document.id))
+      changed?.()
+      close()
+    } catch (fault) {
+      setError(Refusal.of(fault))
+    }
+  }
+  if (editing) {
+    return (
+      <EditDocument
+        collection={collection}
+        document={document}
+        saved={(now) => saved(now, document)}
+        close={() => setEditing(false)}
+      />
+    )
+  }
+  return (
+    <Dialog title={document.id} close={close} class="wide">
+      <div class="dialog-body">
+        <div class="page-actions">
+          {VIEWS.map((each) => (
+            <Button label={each} key={each} aria-pressed={each === view} onClick={() => setView(each)} />
+          ))}
+        </div>
+        {view === 'Passages' ? (
+          <Passages document={document} />
+        ) : (
+          <>
+            <div class="message-head">
+              <span>JSON</span>
+              <Copy text={text} label="Copy the document" />
+            </div>
+            <Raw text={text} label="The document as JSON" />
+          </>
+        )}
+      </div>
+      {error && <Problem error={error} />}
+      {changed && (
+        <div class="dialog-foot">
+          <span role="status" class="grow">
+            {before && 'Saved.'}
+          </span>
+          {before && (
+            <Button
+              label="Undo"
+              onClick={() =>
+                changeDocument(collection, document, before).then(
+                  () => saved(before),
+                  (fault) => setError(Refusal.of(fault)),
+                )
+              }
+            />
+          )}
+          <Button label="Edit" icon="edit" onClick={() => setEditing(true)} />
+          <Button
+            label={sure ? 'Delete for good' : 'Delete the document'}
+            kind={sure ? 'danger' : ''}
+            onClick={remove}
+          />
+        </div>
+      )}
+    </Dialog>
+  )
+}
+
+/** Longer texts have a field of several lines. */
+const LINE = 80
+
+const pathOfDocument = (collection: string, id: string): string =>
+  `${pathOf(collection)}/documents/${encodeURIComponent(id)}`
+
+/** Only what changed is sent: vectors that are not shown stay. @throws Refusal */
+const changeDocument = (collection: string, before: Doc, after: Doc): Promise<unknown> =>
+  send('PATCH', pathOfDocument(collection, before.id), changesOf(before, after))
+
+interface EditProps {
+  collection: string
+  document: Doc
+  saved: (document: Doc) => void
+  close: () => void
+}
+
+/** A document to be changed: its texts in fields of their own, and the rest of it as JSON. */
+function EditDocument({ collection, document, saved, close }: EditProps) {
+  const { id, ...properties } = document
+  const all = Object.entries(properties)
+  const rest = Object.fromEntries(all.filter(([, value]) => typeof value !== 'string'))
+  const [texts, setTexts] = useState<Record<string, string>>(
+    Object.fromEntries(all.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
+  )
+  const [others, setOthers] = useState(JSON.stringify(rest, null, 2))
+  const save = async () => {
+    const other = objectIn(others)
+    if ('id' in other) throw new Refusal(0, 'The id of a document cannot be changed.')
+    const after = { id, ...texts, ...other }
+    await changeDocument(collection, document, after)
+    saved(after)
+  }
+  return (
+    <Dialog title={`Edit ${id}`} close={close} class="wide">
+      <Form action="Save" save={save}>
+        {Object.entries(texts).map(([name, text]) => (
+          <TextField
+            key={name}
+            label={name}
+            value={text}
+            {...(String(properties[name]).length > LINE && { rows: 12 })}
+            change={(typed) => setTexts((before) => ({ ...before, [name]: typed }))}
+          />
+        ))}
+        <details open={all.length > 0 && Object.keys(texts).length === 0}>
+          <summary>Other properties</summary>
+          <TextField
+            label="JSON"
+            rows={6}
+            code
+            required
+            value={others}
+            hint="A property that you remove is taken away. Vectors are made anew by themselves."
+            change={setOthers}
+          />
+        </details>
+      </Form>
+    </Dialog>
+  )
+}
+
+/** The passages of a document: what a model reads of it when a prompt has no room for all of it. */
+export function Passages({ document }: { document: Doc }) {
+  const long = Object.entries(document).filter(
+    (entry): entry is [string, string] => typeof entry[1] === 'string' && entry[1].length > LONG_TEXT,
+  )
+  if (long.length === 0) {
+    return <p class="hint">It has no long text: a model reads it whole, or not at all.</p>
+  }
+  return long.map(([field, text]) => {
+    const passages = passagesOf(text)
+    return (
+      <section key={field}>
+        <p class="hint">
+          <code>{field}</code> has {count(text.length)} characters in {many(passages.length, 'passage')}. When
+          a prompt has no room for all of it, a model reads those that say most about the question.
+        </p>
+        {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached with the keyboard */}
+        <ol class="document-passages" tabIndex={0} aria-label={`Passages of ${field}`}>
+          {passages.map((passage) => (
+            <li key={passage.position} class="document-passage">
+              <p class="soft" dir="auto">
+                {passage.position + 1}
+                {passage.headings.map(({ text: heading }) => ` › ${heading}`).join('')}
+              </p>
+              <p class="document-passage-text" dir="auto">
+                {passage.text}
+              </p>
+            </li>
+          ))}
+        </ol>
+      </section>
+    )
+  })
+}
