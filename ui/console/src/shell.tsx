@@ -195,7 +195,7 @@ function stored(): Theme {
 }
 
 /** The colours of this browser's console: as the system has them, or as somebody has chosen. */
-export const theme = signal<Theme>(stored())
+const theme = signal<Theme>(stored())
 
 effect(() => {
   document.documentElement.style.colorScheme = theme.value === 'system' ? '' : theme.value

@@ -1,6 +1,7 @@
 /** Asks for an API key, and says why when it was refused. */
 import { useState } from 'preact/hooks'
 import { isTaken, key, refused, setKey, useAction } from './api'
+import { CheckField, TextField } from './parts/form'
 import { Icon } from './parts/icon'
 import { useTitle } from './parts/page'
 import { Problem } from './parts/states'
@@ -30,27 +31,8 @@ export function SignIn() {
           </div>
         )}
         {error && <Problem error={error} />}
-        <label class="field-label" for="key">
-          API key
-        </label>
-        <input
-          id="key"
-          type="password"
-          class="input"
-          autocomplete="off"
-          spellcheck={false}
-          required
-          value={value}
-          onInput={(event) => setValue(event.currentTarget.value)}
-        />
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={remember}
-            onChange={(event) => setRemember(event.currentTarget.checked)}
-          />
-          Remember it in this browser
-        </label>
+        <TextField label="API key" type="password" required value={value} change={setValue} />
+        <CheckField label="Remember it in this browser" checked={remember} change={setRemember} />
         <p class="hint">Otherwise it is kept in this tab only, until it is closed.</p>
         <button type="submit" class="button primary wide" disabled={busy}>
           {busy ? 'Checking …' : 'Open the console'}

@@ -4,7 +4,7 @@ import { go, place, to } from '../address'
 import { key, mapped, Refusal, read, send, useLoaded, useRead } from '../api'
 import { type Choices, loadChoices } from '../chat/choices'
 import { Button } from '../parts/button'
-import { CheckField, Form, SelectField, TextField } from '../parts/form'
+import { CheckField, Form, optionsOf, SelectField, TextField, useDraft } from '../parts/form'
 import { many } from '../parts/format'
 import { Item, ListPage } from '../parts/list'
 import { NotFound, Page } from '../parts/page'
@@ -117,26 +117,24 @@ interface FormProps {
 }
 
 function AssistantForm({ name, body, choices, saved }: FormProps) {
-  const [as, setAs] = useState(name ?? '')
-  const [draft, setDraft] = useState(body)
-  const [questions, setQuestions] = useState(body.questions.join('\n'))
-  const [origins, setOrigins] = useState(body.allowed_origins?.join('\n') ?? '')
-  const [isSaved, setSaved] = useState(false)
+  const { draft, set, field } = useDraft({
+    ...body,
+    as: name ?? '',
+    system_prompt: body.system_prompt ?? '',
+    questions: body.questions.join('\n'),
+    origins: body.allowed_origins?.join('\n') ?? '',
+  })
+  const [kept, setKept] = useState<typeof draft>()
   const models = choices.models?.map(({ id }) => id) ?? []
   const model = draft.model || models[0] || ''
-  const set = (part: Partial<AssistantBody>) => {
-    setDraft((before) => ({ ...before, ...part }))
-    setSaved(false)
-  }
-  useEffect(() => setDraft(body), [body])
   const lines = (text: string) =>
     text
       .split('\n')
       .map((line) => line.trim())
       .filter(Boolean)
   const save = async () => {
-    const { allowed_origins: __, system_prompt: prompt, ...rest } = draft
-    setSaved(false)
+    const { as, origins, questions, allowed_origins: _, system_prompt: prompt, ...rest } = draft
+    setKept(undefined)
     await send('PUT', `/assistants/${encodeURIComponent(as)}`, {
       ...rest,
       model,
@@ -144,12 +142,8 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
       ...(prompt && { system_prompt: prompt }),
       ...(lines(origins).length > 0 && { allowed_origins: lines(origins) }),
     })
-    setSaved(true)
+    setKept(draft)
     saved(as)
-  }
-  const typed = (to: (text: string) => void) => (text: string) => {
-    to(text)
-    setSaved(false)
   }
   return (
     <Form
@@ -159,7 +153,7 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
       save={save}
       beside={
         <span role="status" class="soft saved">
-          {isSaved && 'Saved.'}
+          {kept === draft && 'Saved.'}
         </span>
       }
     >
@@ -169,8 +163,7 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
           required
           pattern="[a-z0-9\-]{1,64}"
           title="1 to 64 lower-case letters, digits and hyphens"
-          value={as}
-          change={setAs}
+          {...field('as')}
         />
       )}
       {draft.searches ? (
@@ -203,7 +196,7 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
         label="Model"
         required
         value={model}
-        options={models.map((id) => [id, id] as const)}
+        options={optionsOf(models)}
         hint={
           models.length === 0 && (
             <>
@@ -217,21 +210,14 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
         label="Instructions"
         rows={4}
         placeholder="Leave empty to use the model's prompt"
-        value={draft.system_prompt ?? ''}
-        change={(prompt) => set({ system_prompt: prompt })}
+        {...field('system_prompt')}
       />
-      <TextField
-        label="First questions, one a line"
-        rows={3}
-        value={questions}
-        change={typed(setQuestions)}
-      />
+      <TextField label="First questions, one a line" rows={3} {...field('questions')} />
       <TextField
         label="Allowed websites (one per line)"
         rows={2}
         placeholder="Empty: every origin"
-        value={origins}
-        change={typed(setOrigins)}
+        {...field('origins')}
       />
       <CheckField
         label="Suggest what to ask next"
@@ -286,7 +272,6 @@ interface AssistantBody {
   followups?: boolean
   retrieval?: 'plain' | 'agentic'
   allowed_origins?: string[]
-  [more: string]: unknown
 }
 
 interface StoredAssistant extends AssistantBody {

@@ -1,7 +1,6 @@
 /** What is asked: chosen from what the key may list, and otherwise typed. The same in the chat, beside an answer, and for a set of questions. */
-import { useState } from 'preact/hooks'
 import { Dialog } from '../parts/dialog'
-import { CheckField, Form, SelectField, TextField } from '../parts/form'
+import { CheckField, type Draft, Form, SelectField, TextField, useDraft } from '../parts/form'
 import type { Chat } from './chat'
 import type { Choices } from './choices'
 import { type ChatSettings, changed, inSentence, settings } from './settings'
@@ -14,8 +13,8 @@ interface DialogProps {
 
 export function SettingsDialog({ chat, choices, close }: DialogProps) {
   const own = chat.own.value
-  const [draft, setDraft] = useState<ChatSettings>(own?.settings ?? settings.value)
-  const set = (part: Partial<ChatSettings>) => setDraft((before) => changed(before, part))
+  const asked = useDraft<ChatSettings>(own?.settings ?? settings.value, changed)
+  const { draft, set } = asked
   const begins = chat.beginsWith(draft, choices)
   return (
     <Dialog title="Chat settings" close={close}>
@@ -26,7 +25,7 @@ export function SettingsDialog({ chat, choices, close }: DialogProps) {
           close()
         }}
       >
-        <SettingsFields choices={choices} draft={draft} set={set} />
+        <SettingsFields choices={choices} of={asked} />
         <CheckField
           label="Suggest what to ask next"
           checked={draft.followups}
@@ -44,47 +43,42 @@ export function SettingsDialog({ chat, choices, close }: DialogProps) {
 
 interface FieldsProps {
   choices: Choices
-  draft: ChatSettings
-  set: (part: Partial<ChatSettings>) => void
+  of: Draft<ChatSettings>
 }
 
 /** The fields of what is asked: the same in the chat, beside an answer, and for a set of questions. */
-export const SettingsFields = ({ choices, draft, set }: FieldsProps) => (
+export const SettingsFields = ({ choices, of: { draft, field } }: FieldsProps) => (
   <>
     {choices.assistants && choices.assistants.length > 0 && (
       <SelectField
         label="Ask"
-        value={draft.assistant}
+        {...field('assistant')}
         options={[
           ['', 'A collection directly'],
           ...choices.assistants.map(({ name }) => [name, `The assistant ${name}`] as const),
         ]}
         hint="An assistant brings its own collections, model and instructions."
-        change={(assistant) => set({ assistant })}
       />
     )}
     {draft.assistant === '' && (
       <>
         <TextField
           label="Collection"
-          value={draft.collection}
+          {...field('collection')}
           options={choices.collections?.map(({ name }) => name) ?? []}
           required
-          change={(collection) => set({ collection })}
         />
         <TextField
           label="Conversation model"
-          value={draft.model}
+          {...field('model')}
           options={choices.models?.map(({ id }) => id) ?? []}
           required
-          change={(model) => set({ model })}
         />
         <TextField
           label="Fields to search"
-          value={draft.fields}
+          {...field('fields')}
           placeholder="all that can be searched"
           hint="Names separated by commas, such as title,text."
-          change={(fields) => set({ fields })}
         />
         <TextField
           label="Documents per search"
@@ -92,15 +86,9 @@ export const SettingsFields = ({ choices, draft, set }: FieldsProps) => (
           min="1"
           max="250"
           placeholder="10"
-          value={draft.limit}
-          change={(limit) => set({ limit })}
+          {...field('limit')}
         />
-        <TextField
-          label="Filter"
-          placeholder="tags:=guide"
-          value={draft.filter}
-          change={(filter) => set({ filter })}
-        />
+        <TextField label="Filter" placeholder="tags:=guide" {...field('filter')} />
       </>
     )}
   </>

@@ -4,7 +4,7 @@ import { LONG_TEXT, passagesOf } from '../../../../src/models/passages'
 import { Refusal, send } from '../api'
 import { Button, Copy } from '../parts/button'
 import { Dialog } from '../parts/dialog'
-import { changesOf, Form, objectIn, TextField } from '../parts/form'
+import { changesOf, Form, objectIn, TextField, useDraft } from '../parts/form'
 import { count, many } from '../parts/format'
 import { Problem } from '../parts/states'
 import { Raw } from '../parts/table'
@@ -125,7 +125,7 @@ function EditDocument({ collection, document, saved, close }: EditProps) {
   const { id, ...properties } = document
   const all = Object.entries(properties)
   const rest = Object.fromEntries(all.filter(([, value]) => typeof value !== 'string'))
-  const [texts, setTexts] = useState<Record<string, string>>(
+  const { draft: texts, field } = useDraft<Record<string, string>>(
     Object.fromEntries(all.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
   )
   const [others, setOthers] = useState(JSON.stringify(rest, null, 2))
@@ -139,13 +139,12 @@ function EditDocument({ collection, document, saved, close }: EditProps) {
   return (
     <Dialog title={`Edit ${id}`} close={close} class="wide">
       <Form action="Save" save={save}>
-        {Object.entries(texts).map(([name, text]) => (
+        {Object.keys(texts).map((name) => (
           <TextField
             key={name}
             label={name}
-            value={text}
             {...(String(properties[name]).length > LINE && { rows: 12 })}
-            change={(typed) => setTexts((before) => ({ ...before, [name]: typed }))}
+            {...field(name)}
           />
         ))}
         <details open={all.length > 0 && Object.keys(texts).length === 0}>

@@ -4,6 +4,7 @@ import { plain } from '../../../widget/src/plain'
 import { go, place, to } from '../address'
 import { mapped, read, useKept, useLoaded } from '../api'
 import { titleOf } from '../chat/insight'
+import { SelectField } from '../parts/form'
 import { count, duration, likeness, many, share } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { List } from '../parts/list'
@@ -87,18 +88,17 @@ export function Search({ collection }: { collection: Collection }) {
           />
         </label>
         {vectorField(collection) && (
-          <label>
-            <span class="hidden">Search by</span>
-            <select
-              class="input"
-              value={by}
-              onChange={(event) => ask({ q: text, by: event.currentTarget.value as By })}
-            >
-              <option value="both">Words and meaning</option>
-              <option value="words">Words</option>
-              <option value="meaning">Meaning</option>
-            </select>
-          </label>
+          <SelectField
+            label="Search by"
+            bare
+            value={by}
+            options={[
+              ['both', 'Words and meaning'],
+              ['words', 'Words'],
+              ['meaning', 'Meaning'],
+            ]}
+            change={(by) => ask({ q: text, by: by as By })}
+          />
         )}
       </search>
       <Weights

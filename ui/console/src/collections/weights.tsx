@@ -1,6 +1,8 @@
 /** How much each field counts in a search, and how much meaning counts against words. */
-import { useEffect, useId, useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { Button } from '../parts/button'
+import { SelectField, TextField } from '../parts/form'
+import { share } from '../parts/format'
 import { MOST_WEIGHT, type Query } from './query'
 import { type Collection, textFields, vectorField } from './wire'
 
@@ -14,7 +16,6 @@ interface WeightsProps {
 const SHARES = ['0', '0.2', '0.4', '0.6', '0.8', '1']
 
 export function Weights({ collection, query: { by, weights, alpha }, change }: WeightsProps) {
-  const own = useId()
   const isHybrid = vectorField(collection) !== undefined && by === 'both'
   const fields = by === 'meaning' && vectorField(collection) ? [] : textFields(collection)
   if (fields.length === 0) return null
@@ -39,27 +40,17 @@ export function Weights({ collection, query: { by, weights, alpha }, change }: W
           />
         ))}
         {isHybrid && (
-          <div class="weight">
-            <label class="weight-name" for={`${own}-alpha`}>
-              meaning
-            </label>
-            <select
-              id={`${own}-alpha`}
-              class="input"
-              value={alpha}
-              onChange={(event) => {
-                const { value } = event.currentTarget
-                change(() => ({ alpha: value }))
-              }}
-            >
-              <option value="">Default</option>
-              {[...new Set([...SHARES, ...(alpha === '' ? [] : [alpha])])].map((share) => (
-                <option key={share} value={share}>
-                  {Math.round(Number(share) * 100)}%
-                </option>
-              ))}
-            </select>
-          </div>
+          <SelectField
+            label="meaning"
+            value={alpha}
+            options={[
+              ['', 'Default'],
+              ...[...new Set([...SHARES, alpha])]
+                .filter(Boolean)
+                .map((each) => [each, share(Number(each))] as const),
+            ]}
+            change={(value) => change(() => ({ alpha: value }))}
+          />
         )}
         {isSet && (
           <Button
@@ -87,22 +78,18 @@ function Weight({ name, value, set }: WeightProps) {
   const [text, setText] = useState(String(value))
   useEffect(() => setText((typed) => (weightOf(typed) === value ? typed : String(value))), [value])
   return (
-    <label class="weight">
-      <span class="weight-name">{name}</span>
-      <input
-        class="input"
-        type="number"
-        min={0}
-        max={MOST_WEIGHT}
-        value={text}
-        onInput={(event) => {
-          const typed = event.currentTarget.value
-          setText(typed)
-          set(weightOf(typed))
-        }}
-        onBlur={() => setText(String(value))}
-      />
-    </label>
+    <TextField
+      label={name}
+      type="number"
+      min="0"
+      max={String(MOST_WEIGHT)}
+      value={text}
+      change={(typed) => {
+        setText(typed)
+        set(weightOf(typed))
+      }}
+      onBlur={() => setText(String(value))}
+    />
   )
 }
 

@@ -1,5 +1,4 @@
 /** The same question asked with other settings: both answers, and why each is what it is, side by side. */
-import { useState } from 'preact/hooks'
 import { sourcesCited } from '../../../widget/src/sources'
 import { go, NEW, place, to, toConversation } from '../address'
 import { send, useLoaded } from '../api'
@@ -10,7 +9,7 @@ import { traceSpans } from '../chat/spans'
 import { citedIn, useTitles } from '../chat/titles'
 import { Why } from '../chat/why'
 import { Button } from '../parts/button'
-import { Form } from '../parts/form'
+import { Form, useDraft } from '../parts/form'
 import { count, duration } from '../parts/format'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
@@ -105,9 +104,9 @@ function Answer({ side: { turn, traced } }: { side: Side }) {
 /** Asks the question of the first answer again. */
 function Again({ from, a, open }: { from: Side; a: TurnAddress; open: boolean }) {
   const choices = useLoaded('choices', loadChoices)
-  const [draft, setDraft] = useState<ChatSettings>(settings.peek())
+  const asked = useDraft<ChatSettings>(settings.peek())
   const ask = async () => {
-    const { path, body } = requestOf({ ...draft, followups: false })
+    const { path, body } = requestOf({ ...asked.draft, followups: false })
     const answered = await send<{ conversation_id: string; turn: number }>('POST', path, {
       question: alone(from),
       ...body,
@@ -119,11 +118,7 @@ function Again({ from, a, open }: { from: Side; a: TurnAddress; open: boolean })
     <details class="again" open={open}>
       <summary>Settings of the second answer</summary>
       <Form class="form" action="Ask again" busy="Asking …" save={ask}>
-        <SettingsFields
-          choices={choices.data ?? {}}
-          draft={draft}
-          set={(part) => setDraft((before) => ({ ...before, ...part }))}
-        />
+        <SettingsFields choices={choices.data ?? {}} of={asked} />
         <p class="hint">
           Instructions and temperature belong to a model. To compare those, make{' '}
           <a href={to(['models'])}>another model</a>.

@@ -1,6 +1,7 @@
 /** What narrows the list of conversations. It stands in the address, so that a link shows the same list. */
 import { useEffect, useState } from 'preact/hooks'
 import { go, place, to } from '../address'
+import { SelectField } from '../parts/form'
 import { Icon } from '../parts/icon'
 import type { ListFilter } from './record'
 
@@ -32,8 +33,26 @@ export const filterOf = ({ q, user, rating, only, days }: Filters, now = Date.no
 const set = (next: Partial<Filters>) =>
   go(to(['conversations'], { ...filters(), ...next }), { replace: true })
 
+/** What each narrows by: nothing, and the others in their order. */
+const CHOICES = [
+  { label: 'Rating', name: 'rating', any: 'Any rating', others: { down: 'Rated bad', up: 'Rated good' } },
+  {
+    label: 'Answers',
+    name: 'only',
+    any: 'Any answer',
+    others: { unanswered: 'Cites nothing', failed: 'Failed' },
+  },
+  {
+    label: 'Time',
+    name: 'days',
+    any: 'Any time',
+    others: { 1: 'The last day', 7: 'The last 7 days', 30: 'The last 30 days' },
+  },
+] as const
+
 export function FilterForm() {
-  const { q, user, rating, only, days } = filters()
+  const given = filters()
+  const { q, user } = given
   const [words, setWords] = useState(q)
   const [name, setName] = useState(user)
   // "Back" and links change the filters, too.
@@ -70,50 +89,16 @@ export function FilterForm() {
           onChange={(event) => set({ user: event.currentTarget.value.trim() })}
         />
       </label>
-      <Choice
-        label="Rating"
-        value={rating}
-        choose={(value) => set({ rating: value })}
-        options={{ '': 'Any rating', down: 'Rated bad', up: 'Rated good' }}
-      />
-      <Choice
-        label="Answers"
-        value={only}
-        choose={(value) => set({ only: value })}
-        options={{ '': 'Any answer', unanswered: 'Cites nothing', failed: 'Failed' }}
-      />
-      <Choice
-        label="Time"
-        value={days}
-        choose={(value) => set({ days: value })}
-        options={{ '': 'Any time', 1: 'The last day', 7: 'The last 7 days', 30: 'The last 30 days' }}
-      />
+      {CHOICES.map(({ label, name, any, others }) => (
+        <SelectField
+          key={name}
+          label={label}
+          bare
+          value={given[name]}
+          options={[['', any], ...Object.entries(others)]}
+          change={(value) => set({ [name]: value })}
+        />
+      ))}
     </search>
-  )
-}
-
-interface ChoiceProps {
-  label: string
-  value: string
-  options: Record<string, string>
-  choose: (value: string) => void
-}
-
-function Choice({ label, value, options, choose }: ChoiceProps) {
-  return (
-    <select
-      class="input"
-      aria-label={label}
-      value={value}
-      onChange={(event) => choose(event.currentTarget.value)}
-    >
-      {Object.entries(options)
-        .sort(([a], [b]) => Number(a !== '') - Number(b !== '')) // Keys that are numbers come first.
-        .map(([each, title]) => (
-          <option key={each} value={each}>
-            {title}
-          </option>
-        ))}
-    </select>
   )
 }

@@ -6,6 +6,7 @@ import { titleOf } from '../chat/insight'
 import { EmbeddingFault } from '../collections/state'
 import { type Collection, excerpt, pathOf } from '../collections/wire'
 import { Button } from '../parts/button'
+import { CheckField, TextField } from '../parts/form'
 import { count, many } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Loading, Problem } from '../parts/states'
@@ -147,19 +148,12 @@ export function Preview({ runner, content, title, unreadable, into, again }: Pre
         <Problem error={new Refusal(0, 'Nothing could be read. The reasons are below.')} />
       ) : (
         <div class="panel-card form">
-          <div>
-            <label class="field-label" for="into">
-              Collection
-            </label>
-            <input
-              id="into"
-              class="input"
-              value={name}
-              disabled={busy || into !== ''}
-              spellcheck={false}
-              onInput={(event) => setName(event.currentTarget.value.trim())}
-            />
-          </div>
+          <TextField
+            label="Collection"
+            value={name}
+            disabled={busy || into !== ''}
+            change={(typed) => setName(typed.trim())}
+          />
           {name === '' && <p class="soft">Give the collection a name.</p>}
           {prepared.loading && <Loading lines={2} label="Comparing with what is there" />}
           {prepared.error && <Problem error={prepared.error} retry={prepared.reload} />}
@@ -173,14 +167,11 @@ export function Preview({ runner, content, title, unreadable, into, again }: Pre
               </p>
               <Sample documents={data.documents} />
               {data.plan.gone.length > 0 && (
-                <label class="check">
-                  <input
-                    type="checkbox"
-                    checked={prune}
-                    onChange={(event) => setPrune(event.currentTarget.checked)}
-                  />
-                  Remove the {many(data.plan.gone.length, 'document')} that the source does not have any more
-                </label>
+                <CheckField
+                  label={`Remove the ${many(data.plan.gone.length, 'document')} that the source does not have any more`}
+                  checked={prune}
+                  change={setPrune}
+                />
               )}
             </>
           )}

@@ -5,7 +5,7 @@ import { mapped, send, useRead } from '../api'
 import type { Assistant } from '../chat/choices'
 import { Button, Copy } from '../parts/button'
 import { Dialog } from '../parts/dialog'
-import { Form, SelectField, TextField, useDraft } from '../parts/form'
+import { Form, optionsOf, SelectField, TextField, useDraft } from '../parts/form'
 import { many, when } from '../parts/format'
 import { Item, ListPage } from '../parts/list'
 
@@ -162,7 +162,7 @@ function NewKey({ close }: { close: () => void }) {
             label="Assistant"
             required
             value={chosen}
-            options={names.map((name) => [name, name] as const)}
+            options={optionsOf(names)}
             hint={
               assistants.data &&
               names.length === 0 && (

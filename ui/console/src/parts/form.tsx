@@ -8,17 +8,23 @@ import { Problem } from './states'
 
 /**
  * What is typed into a form, by name.
+ * @param changed what a change makes of it, if it does more than replace parts
  * @returns the draft, what changes parts of it, and the properties of a field for one of its texts
  */
-export function useDraft<T extends object>(begin: T | (() => T)) {
+export function useDraft<T extends object>(begin: T | (() => T), changed: Change<T> = merged) {
   const [draft, setDraft] = useState(begin)
-  const set = (part: Partial<T>) => setDraft((before) => ({ ...before, ...part }))
+  const set = (part: Partial<T>) => setDraft((before) => changed(before, part))
   const field = (name: TextsOf<T>) => ({
     value: String(draft[name]),
-    change: (value: string) => setDraft((before) => ({ ...before, [name]: value })),
+    change: (value: string) => set({ [name]: value } as Partial<T>),
   })
   return { draft, set, field }
 }
+
+export type Draft<T extends object> = ReturnType<typeof useDraft<T>>
+
+type Change<T> = (before: T, part: Partial<T>) => T
+const merged = <T,>(before: T, part: Partial<T>): T => ({ ...before, ...part })
 
 /** The names of a draft's texts. */
 type TextsOf<T> = { [Name in keyof T]: T[Name] extends string ? Name : never }[keyof T]
@@ -47,6 +53,30 @@ interface TextFieldProps extends FieldProps {
   min?: string
   max?: string
   step?: string
+  disabled?: boolean
+  onBlur?: () => void
+}
+
+/** A field with its label, and what is said below it. */
+const Labelled = ({ id, label, hint, children }: LabelledProps) => (
+  <div>
+    <label class="field-label" for={id}>
+      {label}
+    </label>
+    {children}
+    {hint && (
+      <p class="hint" id={`${id}-hint`}>
+        {hint}
+      </p>
+    )}
+  </div>
+)
+
+interface LabelledProps {
+  id: string
+  label: string
+  hint: ComponentChildren
+  children: ComponentChildren
 }
 
 /** A labelled field for a text. */
@@ -71,10 +101,7 @@ export function TextField({
     list: options && `${id}-options`,
   }
   return (
-    <div>
-      <label class="field-label" for={id}>
-        {label}
-      </label>
+    <Labelled id={id} label={label} hint={hint}>
       {input.rows ? (
         <textarea {...attributes} onInput={({ currentTarget: { value } }) => change(value)} />
       ) : (
@@ -92,12 +119,7 @@ export function TextField({
           ))}
         </datalist>
       )}
-      {hint && (
-        <p class="hint" id={`${id}-hint`}>
-          {hint}
-        </p>
-      )}
-    </div>
+    </Labelled>
   )
 }
 
@@ -105,45 +127,63 @@ interface SelectFieldProps extends FieldProps {
   /** what is sent, and what is shown of it */
   options: readonly (readonly [string, string])[]
   required?: boolean
+  /** whether its label is for screen readers alone */
+  bare?: boolean
+  small?: boolean
 }
 
 /** A labelled choice. */
-export function SelectField({ label, value, change, hint, id: given, options, required }: SelectFieldProps) {
+export function SelectField({
+  label,
+  change,
+  hint,
+  id: given,
+  options,
+  bare,
+  small,
+  ...more
+}: SelectFieldProps) {
   const own = useId()
   const id = given ?? own
+  const select = (
+    <select
+      {...more}
+      id={id}
+      class={small ? 'input small' : 'input'}
+      aria-label={bare ? label : undefined}
+      aria-describedby={hint ? `${id}-hint` : undefined}
+      onChange={(event) => change(event.currentTarget.value)}
+    >
+      {options.map(([of, shown]) => (
+        <option key={of} value={of}>
+          {shown}
+        </option>
+      ))}
+    </select>
+  )
+  if (bare) return select
   return (
-    <div>
-      <label class="field-label" for={id}>
-        {label}
-      </label>
-      <select
-        id={id}
-        class="input"
-        value={value}
-        required={required ?? false}
-        onChange={(event) => change(event.currentTarget.value)}
-      >
-        {options.map(([of, shown]) => (
-          <option key={of} value={of}>
-            {shown}
-          </option>
-        ))}
-      </select>
-      {hint && <p class="hint">{hint}</p>}
-    </div>
+    <Labelled id={id} label={label} hint={hint}>
+      {select}
+    </Labelled>
   )
 }
+
+/** What may be chosen, where it is shown as it is sent. */
+export const optionsOf = (names: readonly string[]) => names.map((name) => [name, name] as const)
 
 interface CheckFieldProps {
   label: string
   checked: boolean
   change: (checked: boolean) => void
+  /** whether its label is for screen readers alone */
+  bare?: boolean
 }
 
-export const CheckField = ({ label, checked, change }: CheckFieldProps) => (
-  <label class="check">
+export const CheckField = ({ label, checked, change, bare }: CheckFieldProps) => (
+  <label class={bare ? 'pick' : 'check'}>
     <input type="checkbox" checked={checked} onChange={(event) => change(event.currentTarget.checked)} />
-    {label}
+    {bare ? <span class="hidden">{label}</span> : label}
   </label>
 )
 

@@ -14,6 +14,7 @@ import { useLoaded } from '../api'
 import { described } from '../chat/settings'
 import { addressOf } from '../compare/side'
 import { Button } from '../parts/button'
+import { CheckField } from '../parts/form'
 import { download, many, when } from '../parts/format'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
@@ -98,16 +99,7 @@ function Questions({ questions, compares }: { questions: Questions; compares: bo
     <section class="panel-card">
       <div class="card-bar">
         <h2>Questions</h2>
-        {compares && (
-          <label class="check">
-            <input
-              type="checkbox"
-              checked={onlyChanged}
-              onChange={(event) => setOnlyChanged(event.currentTarget.checked)}
-            />
-            Only what changed
-          </label>
-        )}
+        {compares && <CheckField label="Only what changed" checked={onlyChanged} change={setOnlyChanged} />}
       </div>
       {shown.length === 0 && <p class="hint">No question came out differently.</p>}
       <ol class="outcomes">

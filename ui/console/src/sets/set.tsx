@@ -8,7 +8,7 @@ import { type ChatSettings, described, settings } from '../chat/settings'
 import { SettingsFields } from '../chat/settings-form'
 import { Button } from '../parts/button'
 import { Dialog } from '../parts/dialog'
-import { Form, TextField } from '../parts/form'
+import { CheckField, Form, TextField, useDraft } from '../parts/form'
 import { many, when } from '../parts/format'
 import { Page } from '../parts/page'
 import { Empty, Problem, Shown } from '../parts/states'
@@ -77,19 +77,15 @@ const Questions = ({ of: { questions } }: { of: QuestionSet }) => (
 
 function NewRun({ set }: { set: QuestionSet }) {
   const choices = useLoaded('choices', loadChoices)
-  const [draft, setDraft] = useState<ChatSettings>(() => set.runs[0]?.settings ?? settings.peek())
+  const asked = useDraft<ChatSettings>(() => set.runs[0]?.settings ?? settings.peek())
   const now = running.value
-  const { error, start } = useAction((_: Event) => runSet(set, draft))
+  const { error, start } = useAction((_: Event) => runSet(set, asked.draft))
   return (
     <section class="panel-card">
       <h2>Run it</h2>
       <form class="form" autocomplete="off" onSubmit={start}>
         <div class="split">
-          <SettingsFields
-            choices={choices.data ?? {}}
-            draft={draft}
-            set={(part) => setDraft((before) => ({ ...before, ...part }))}
-          />
+          <SettingsFields choices={choices.data ?? {}} of={asked} />
         </div>
         {error && <Problem error={error} />}
         {now && (
@@ -148,14 +144,13 @@ function Runs({ set: { name, runs } }: { set: QuestionSet }) {
           return {
             key: id,
             cells: [
-              <label key="pick" class="pick">
-                <span class="hidden">Compare the run of {when(at)}</span>
-                <input
-                  type="checkbox"
-                  checked={picked.includes(id)}
-                  onChange={(event) => pick(id, event.currentTarget.checked)}
-                />
-              </label>,
+              <CheckField
+                key="pick"
+                label={`Compare the run of ${when(at)}`}
+                bare
+                checked={picked.includes(id)}
+                change={(on) => pick(id, on)}
+              />,
               <>
                 <a href={to(['sets', name, id])}>{when(at)}</a>
                 <p class="soft">{described(asked)}</p>
@@ -184,12 +179,17 @@ function questionsIn(text: string) {
 
 /** The questions of a new set, or of one that changes. */
 export function SetDialog({ set, close }: { set?: QuestionSet; close: () => void }) {
-  const [name, setName] = useState(set?.name ?? '')
-  const [text, setText] = useState(set?.questions.map((each) => JSON.stringify(each)).join('\n') ?? '')
+  const {
+    draft: { name, text },
+    set: change,
+    field,
+  } = useDraft({
+    name: set?.name ?? '',
+    text: set?.questions.map((each) => JSON.stringify(each)).join('\n') ?? '',
+  })
   const take = async (file: File | undefined) => {
     if (!file) return
-    setText(await file.text())
-    if (name === '') setName(file.name.replace(/\.\w+$/, ''))
+    change({ text: await file.text(), name: name || file.name.replace(/\.\w+$/, '') })
   }
   const save = async () => {
     const questions = questionsIn(text)
@@ -205,14 +205,14 @@ export function SetDialog({ set, close }: { set?: QuestionSet; close: () => void
   return (
     <Dialog title={set ? 'Edit the questions' : 'New question set'} close={close} class="wide">
       <Form action="Save" save={save} drop={take}>
-        {!set && <TextField label="Name" required value={name} change={setName} />}
+        {!set && <TextField label="Name" required {...field('name')} />}
         <TextField
           label="Questions"
           rows={8}
           code
           required
           placeholder={EXAMPLE}
-          value={text}
+          {...field('text')}
           hint={
             <>
               One a line, as <code>parley eval</code> takes them: behind <code>=&gt;</code> the words that a
@@ -220,7 +220,6 @@ export function SetDialog({ set, close }: { set?: QuestionSet; close: () => void
               documents that answer. Lines of JSON are taken too. Paste them, drop a file here, or choose one.
             </>
           }
-          change={setText}
         />
         <div>
           <label class="field-label" for="set-file">

@@ -14,7 +14,7 @@ import type { RecordedTurn } from '../conversations/record'
 import { collectionName } from '../import/preview'
 import { server } from '../import/server'
 import { Button, Copy } from '../parts/button'
-import { Form, SelectField, TextField } from '../parts/form'
+import { Form, optionsOf, SelectField, TextField, useDraft } from '../parts/form'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { Problem, Shown } from '../parts/states'
@@ -54,7 +54,7 @@ export default function Start() {
                 <SelectField
                   label="Collection"
                   value={collection}
-                  options={names.map((name) => [name, name] as const)}
+                  options={optionsOf(names)}
                   hint={isEmpty && 'It has no documents yet.'}
                   change={(name) => go(to(['start'], { collection: name }))}
                 />
@@ -111,8 +111,10 @@ const Step = ({ title, done = false, waits, children }: StepProps) => (
 )
 
 function MakeAssistant({ name, collection, made }: { name: string; collection: string; made: () => void }) {
-  const [model, setModel] = useState(BUILT_IN)
-  const [apiKey, setApiKey] = useState('')
+  const {
+    draft: { model, apiKey },
+    field,
+  } = useDraft({ model: BUILT_IN, apiKey: '' })
   const save = async () => {
     await makeAssistant(server as never, { name, collection, model, ...(apiKey !== '' && { apiKey }) })
     made()
@@ -123,12 +125,11 @@ function MakeAssistant({ name, collection, made }: { name: string; collection: s
         label="Language model"
         options={MODELS}
         required
-        value={model}
+        {...field('model')}
         hint={`${BUILT_IN} needs no account: it picks and cites sentences. A language model writes answers of its own.`}
-        change={setModel}
       />
       {!/^(local|cloudflare)\//.test(model) && (
-        <TextField label="The provider's API key" type="password" value={apiKey} change={setApiKey} />
+        <TextField label="The provider's API key" type="password" {...field('apiKey')} />
       )}
     </Form>
   )

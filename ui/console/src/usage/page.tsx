@@ -6,6 +6,7 @@ import { go, NEW, place, to } from '../address'
 import { Refusal, read, useLoaded } from '../api'
 import { failedTurns, listConversations } from '../conversations/record'
 import { Button } from '../parts/button'
+import { SelectField } from '../parts/form'
 import { ago, count, many, money } from '../parts/format'
 import { Page } from '../parts/page'
 import { Empty, Shown } from '../parts/states'
@@ -105,20 +106,13 @@ export default function UsagePage() {
       title="Usage"
       lead="Turns and tokens as they were counted, in UTC days, and what they cost. Budgets use these numbers."
       actions={
-        <label>
-          <span class="hidden">Time</span>
-          <select
-            class="input"
-            value={days}
-            onChange={(event) => go(to(['usage'], { days: event.currentTarget.value }), { replace: true })}
-          >
-            {SPANS.map((each) => (
-              <option key={each} value={each}>
-                The last {each} days
-              </option>
-            ))}
-          </select>
-        </label>
+        <SelectField
+          label="Time"
+          bare
+          value={days}
+          options={SPANS.map((each) => [each, `The last ${each} days`] as const)}
+          change={(days) => go(to(['usage'], { days }), { replace: true })}
+        />
       }
     >
       <Shown of={loaded} lines={6}>
@@ -150,20 +144,14 @@ export default function UsagePage() {
           <section class="panel-card">
             <div class="card-bar">
               <h2>By day</h2>
-              <label>
-                <span class="hidden">What is plotted</span>
-                <select
-                  class="input small"
-                  value={measure}
-                  onChange={(event) => setMeasure(event.currentTarget.value as Measure)}
-                >
-                  {(Object.keys(MEASURES) as Measure[]).map((each) => (
-                    <option key={each} value={each}>
-                      {MEASURES[each]}
-                    </option>
-                  ))}
-                </select>
-              </label>
+              <SelectField
+                label="What is plotted"
+                bare
+                small
+                value={measure}
+                options={Object.entries(MEASURES)}
+                change={(chosen) => setMeasure(chosen as Measure)}
+              />
             </div>
             <Chart
               title={`${MEASURES[measure]} by day`}
