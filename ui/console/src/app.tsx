@@ -1,11 +1,11 @@
 /** The console: asks for a key where none is known, and otherwise shows the page that the address names. */
 import { Component, type ComponentChildren, type ComponentType } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import { useRef } from 'preact/hooks'
 import { place } from './address'
-import { key, Refusal, refused } from './api'
+import { key, Refusal, refused, useModule } from './api'
 import { ChatPage } from './chat/chat-page'
 import { NotFound } from './parts/page'
-import { Loading, Problem } from './parts/states'
+import { Problem, Shown } from './parts/states'
 import { Shell } from './shell'
 import { SignIn } from './sign-in'
 
@@ -49,32 +49,23 @@ function Current() {
   return load ? <Lazy key={page} load={load} /> : <NotFound />
 }
 
+const LOST = 'This page could not be loaded. Parley may have been updated meanwhile.'
+
 function Lazy({ load }: { load: () => Promise<PageModule> }) {
-  const [loaded, setLoaded] = useState<{ Shown?: ComponentType; failed?: boolean }>({})
-  const [tries, setTries] = useState(0)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `tries` asks for the same once more
-  useEffect(() => {
-    setLoaded({})
-    load().then(
-      ({ default: Shown }) => setLoaded({ Shown }),
-      () => setLoaded({ failed: true }),
-    )
-  }, [tries])
-  const { Shown, failed } = loaded
-  if (Shown) return <Shown />
+  const loaded = useModule(load, LOST)
+  const wasTried = useRef(false)
+  const reload = () => {
+    if (wasTried.current) location.reload()
+    wasTried.current = true
+    loaded.reload()
+  }
+  if (loaded.data) return <loaded.data.default />
   return (
     <div class="page">
       <h1 class="hidden" tabIndex={-1}>
-        {failed ? 'This page is not here' : 'Loading'}
+        {loaded.error ? 'This page is not here' : 'Loading'}
       </h1>
-      {failed ? (
-        <Problem
-          error={new Refusal(0, 'This page could not be loaded. Parley may have been updated meanwhile.')}
-          retry={() => (tries === 0 ? setTries(1) : location.reload())}
-        />
-      ) : (
-        <Loading />
-      )}
+      <Shown of={{ ...loaded, reload }}>{() => null}</Shown>
     </div>
   )
 }

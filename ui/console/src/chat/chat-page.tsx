@@ -9,7 +9,7 @@ import { key, useLoaded } from '../api'
 import { Icon } from '../parts/icon'
 import { useTitle } from '../parts/page'
 import { colour } from '../parts/prose'
-import { type Chat, chat as currentChat } from './chat'
+import { type Chat, chat as currentChat, turnKey } from './chat'
 import { loadChoices } from './choices'
 import { Composer } from './composer'
 import { Inspector } from './inspector'
@@ -172,18 +172,6 @@ export function ChatPage() {
 
 const pick = (wanted: string, names: string[] | undefined): string =>
   names === undefined || names.length === 0 || names.includes(wanted) ? wanted : names[0]!
-
-const keys = new WeakMap<Turn, number>()
-let made = 0
-
-/** A turn's own name for the list: its number is not known at first. */
-function turnKey(turn: Turn): number {
-  const known = keys.get(turn)
-  if (known !== undefined) return known
-  made += 1
-  keys.set(turn, made)
-  return made
-}
 
 /** What the widget's views ask of the page around them. */
 function useStage(chat: Chat) {

@@ -298,6 +298,18 @@ export class Chat {
   }
 }
 
+const keys = new WeakMap<Turn, number>()
+let made = 0
+
+/** A turn's own name: its number is not known at first, and another turn may take it. */
+export function turnKey(turn: Turn): number {
+  const known = keys.get(turn)
+  if (known !== undefined) return known
+  made += 1
+  keys.set(turn, made)
+  return made
+}
+
 let current: { chat: Chat; key: string } | undefined
 
 /** The chat of the key that is in use. */

@@ -2,10 +2,10 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Turn } from '../../../widget/src/session'
 import { isRunning } from '../../../widget/src/turn'
-import { Refusal, read } from '../api'
+import { type Loaded, Refusal, read, useLoaded } from '../api'
 import { Tool } from '../parts/button'
 import { Loading, Problem } from '../parts/states'
-import type { Chat } from './chat'
+import { type Chat, turnKey } from './chat'
 import { liveSpans, traceSpans } from './spans'
 import { Why } from './why'
 import type { TracedTurn } from './wire'
@@ -21,7 +21,7 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
   const running = isRunning(turn)
   const trace = useTrace(chat, turn)
   const now = useClock(running, () => chat.age(turn))
-  const told = trace.traced?.trace
+  const told = trace.data?.trace
   const spans = told
     ? traceSpans(told)
     : running || insight.ended !== undefined
@@ -41,7 +41,7 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
           answer={turn.answer}
           citations={turn.citations}
           shown={turn.sources}
-          traced={trace.traced}
+          traced={trace.data}
           insight={insight}
           spans={spans}
           finished={turn.state === 'done'}
@@ -60,37 +60,18 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
 }
 
 /** The trace of a turn that has ended: in an answer, or in a fault. */
-function useTrace(chat: Chat, turn: Turn) {
-  const [state, setState] = useState<{ of?: Turn; traced?: TracedTurn; error?: Refusal }>({})
-  const [tries, setTries] = useState(0)
-  const { number, state: turnState } = turn
-  const { id } = chat
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `tries` asks for the same once more
-  useEffect(() => {
-    if ((turnState !== 'done' && turnState !== 'failed') || number === undefined || id === undefined) return
-    const abort = new AbortController()
-    read<{ turns: TracedTurn[] }>(
-      `/conversations/${encodeURIComponent(id)}/trace?turn=${number}`,
-      abort.signal,
-    ).then(
-      ({ turns: [traced] }) =>
-        setState(
-          traced
-            ? { of: turn, traced }
-            : { of: turn, error: new Refusal(404, 'No trace of this turn is kept.') },
-        ),
-      (error) => {
-        if (abort.signal.aborted) return
-        // A conversation whose first turn failed has nothing stored.
-        if (turnState === 'done') {
-          setState({ of: turn, error: Refusal.of(error) })
-        }
-      },
-    )
-    return () => abort.abort()
-  }, [turn, turnState, number, id, tries])
-  const own = state.of === turn && (turnState === 'done' || turnState === 'failed') ? state : {}
-  return { traced: own.traced, error: own.error, reload: () => setTries((before) => before + 1) }
+function useTrace({ id }: Chat, turn: Turn): Loaded<TracedTurn | undefined> {
+  const { number, state } = turn
+  const isKept = (state === 'done' || state === 'failed') && number !== undefined && id !== undefined
+  return useLoaded(isKept ? `trace ${turnKey(turn)} ${state}` : undefined, async (signal) => {
+    const path = `/conversations/${encodeURIComponent(id!)}/trace?turn=${number}`
+    const kept = await read<{ turns: TracedTurn[] }>(path, signal).catch((error) => {
+      // A conversation whose first turn failed has nothing stored.
+      if (state === 'done') throw error
+    })
+    if (kept?.turns.length === 0) throw new Refusal(404, 'No trace of this turn is kept.')
+    return kept?.turns[0]
+  })
 }
 
 /** Milliseconds that go on while something runs. */

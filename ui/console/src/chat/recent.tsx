@@ -1,7 +1,7 @@
 /** The latest conversations that this browser began, in the menu: to open, rename and delete. Visitors' are on a page of their own. */
 import { useRef, useState } from 'preact/hooks'
 import { go, NEW, place, toConversation } from '../address'
-import { key, Refusal, read, send, useKept, useLoaded } from '../api'
+import { key, read, send, useAction, useKept, useLoaded } from '../api'
 import { Tool } from '../parts/button'
 import { Confirm } from '../parts/dialog'
 import { chat as currentChat } from './chat'
@@ -20,20 +20,14 @@ export function Recent() {
   const shown = list.data?.conversations ?? []
   const [renaming, setRenaming] = useState<string>()
   const [removing, setRemoving] = useState<Summary>()
-  const [problem, setProblem] = useState('')
   const { page, rest } = place.value
   const open = page === 'chat' ? rest[0] : undefined
 
-  const rename = async (id: string, title: string) => {
+  const rename = useAction(async (id: string, title: string) => {
     setRenaming(undefined)
-    setProblem('')
-    try {
-      await send('PATCH', `/conversations/${encodeURIComponent(id)}`, { title })
-      list.reload()
-    } catch (error) {
-      setProblem(Refusal.of(error).message)
-    }
-  }
+    await send('PATCH', `/conversations/${encodeURIComponent(id)}`, { title })
+    list.reload()
+  })
   const remove = async ({ id }: Summary) => {
     await send('DELETE', `/conversations/${encodeURIComponent(id)}`)
     if (id === open) go(NEW)
@@ -43,9 +37,9 @@ export function Recent() {
   return (
     <section class="recent" aria-labelledby="recent-title">
       <h2 id="recent-title">Recent</h2>
-      {problem !== '' && (
+      {rename.error && (
         <p class="recent-note bad" role="alert">
-          {problem}
+          {rename.error.message}
         </p>
       )}
       {list.error && <p class="recent-note">{list.error.message}</p>}
@@ -58,7 +52,7 @@ export function Recent() {
             {renaming === each.id ? (
               <Rename
                 title={each.title}
-                save={(title) => rename(each.id, title)}
+                save={(title) => rename.start(each.id, title)}
                 cancel={() => setRenaming(undefined)}
               />
             ) : (

@@ -1,8 +1,6 @@
 /** One collection. */
 import type { ComponentChildren } from 'preact'
-import { useEffect } from 'preact/hooks'
 import { to } from '../address'
-import { read, useRead } from '../api'
 import { Button } from '../parts/button'
 import { many } from '../parts/format'
 import { Page, Tabs } from '../parts/page'
@@ -10,10 +8,8 @@ import { Empty, Shown } from '../parts/states'
 import { Documents } from './documents'
 import { EditSchema, Schema } from './schema'
 import { Search } from './search'
-import { EmbeddingFault, EmbeddingState, EngineLine, Nodes } from './state'
-import { type Collection, hasDocuments, pathOf, vectorField } from './wire'
-
-const LOOK_MS = 2_000
+import { EmbeddingFault, EmbeddingState, EngineLine, Nodes, useCollection } from './state'
+import { type Collection, hasDocuments, vectorField } from './wire'
 
 const VIEWS: Record<string, (collection: Collection, changed: () => void) => ComponentChildren> = {
   search: (collection) => <Search collection={collection} />,
@@ -27,14 +23,8 @@ const VIEWS: Record<string, (collection: Collection, changed: () => void) => Com
 }
 
 export function CollectionPage({ name, tab }: { name: string; tab: string }) {
-  const loaded = useRead<Collection>(pathOf(name))
-  const { data, set } = loaded
-  const isPending = (data?.pending_embeddings ?? 0) > 0 || data?.replacing_embeddings !== undefined
-  useEffect(() => {
-    if (!isPending) return
-    const timer = setInterval(() => read<Collection>(pathOf(name)).then(set, () => {}), LOOK_MS)
-    return () => clearInterval(timer)
-  }, [isPending, name, set])
+  const loaded = useCollection(name)
+  const { data } = loaded
   return (
     <Page
       title={name}

@@ -1,7 +1,7 @@
 /** A document: as it is stored, in the passages that a model reads of it, and to be changed. */
 import { useState } from 'preact/hooks'
 import { LONG_TEXT, passagesOf } from '../../../../src/models/passages'
-import { Refusal, send } from '../api'
+import { Refusal, send, useAction } from '../api'
 import { Button, Copy } from '../parts/button'
 import { Dialog } from '../parts/dialog'
 import { changesOf, Form, objectIn, TextField, useDraft } from '../parts/form'
@@ -26,7 +26,6 @@ export function DocumentDialog({ collection, document: given, close, changed }: 
   const [editing, setEditing] = useState(false)
   const [view, setView] = useState<(typeof VIEWS)[number]>('As stored')
   const [sure, setSure] = useState(false)
-  const [error, setError] = useState<Refusal>()
   const text = JSON.stringify(document, null, 2)
   const saved = (now: Doc, undo?: Doc) => {
     setBefore(undo)
@@ -34,16 +33,17 @@ export function DocumentDialog({ collection, document: given, close, changed }: 
     setEditing(false)
     changed?.()
   }
-  const remove = async () => {
+  const remove = useAction(async () => {
     if (!sure) return setSure(true)
-    try {
-      await send('DELETE', pathOfDocument(collection, document.id))
-      changed?.()
-      close()
-    } catch (fault) {
-      setError(Refusal.of(fault))
-    }
-  }
+    await send('DELETE', pathOfDocument(collection, document.id))
+    changed?.()
+    close()
+  })
+  const undo = useAction(async (former: Doc) => {
+    await changeDocument(collection, document, former)
+    saved(former)
+  })
+  const error = remove.error ?? undo.error
   if (editing) {
     return (
       <EditDocument
@@ -80,22 +80,12 @@ export function DocumentDialog({ collection, document: given, close, changed }: 
           <span role="status" class="grow">
             {before && 'Saved.'}
           </span>
-          {before && (
-            <Button
-              label="Undo"
-              onClick={() =>
-                changeDocument(collection, document, before).then(
-                  () => saved(before),
-                  (fault) => setError(Refusal.of(fault)),
-                )
-              }
-            />
-          )}
+          {before && <Button label="Undo" onClick={() => undo.start(before)} />}
           <Button label="Edit" icon="edit" onClick={() => setEditing(true)} />
           <Button
             label={sure ? 'Delete for good' : 'Delete the document'}
             kind={sure ? 'danger' : ''}
-            onClick={remove}
+            onClick={() => remove.start()}
           />
         </div>
       )}

@@ -1,14 +1,12 @@
 /** Collections: the list of them, what is lost with one, and one with its documents, its search and its schema. */
-import type { ComponentType } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
 import { go, place, to } from '../address'
-import { mapped, Refusal, send, useLoaded, useRead } from '../api'
+import { mapped, send, useLoaded, useModule, useRead } from '../api'
 import { loadChoices } from '../chat/choices'
 import { Button } from '../parts/button'
 import { Dialog } from '../parts/dialog'
 import { ago, many } from '../parts/format'
 import { Item, ListPage } from '../parts/list'
-import { Loading, Problem } from '../parts/states'
+import { Shown } from '../parts/states'
 import { CollectionPage } from './collection'
 import { EmbeddingState } from './state'
 import { type Collection, pathOf, vectorField } from './wire'
@@ -73,23 +71,14 @@ function CollectionList() {
   )
 }
 
-type ConnectProps = { close: (connected: boolean) => void }
-
 /** The form is loaded when it is needed. */
-function ConnectDialog({ close }: ConnectProps) {
-  const [loaded, setLoaded] = useState<{ Form?: ComponentType<ConnectProps>; failed?: boolean }>({})
-  useEffect(() => {
-    import('./connect').then(
-      ({ default: Form }) => setLoaded({ Form }),
-      () => setLoaded({ failed: true }),
-    )
-  }, [])
-  const { Form, failed } = loaded
-  if (Form) return <Form close={close} />
+function ConnectDialog({ close }: { close: (connected: boolean) => void }) {
+  const form = useModule(() => import('./connect'), 'This form could not be loaded.')
+  if (form.data) return <form.data.default close={close} />
   return (
     <Dialog title="Connect a cluster" close={() => close(false)}>
       <div class="dialog-body">
-        {failed ? <Problem error={new Refusal(0, 'This form could not be loaded.')} /> : <Loading />}
+        <Shown of={form}>{() => null}</Shown>
       </div>
     </Dialog>
   )

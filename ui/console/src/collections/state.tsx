@@ -1,9 +1,26 @@
 /** How a collection is: where its documents live, how its cluster answers, and whether all can be found by meaning. */
-import { useRead } from '../api'
+import { useEffect } from 'preact/hooks'
+import { type Loaded, read, useRead } from '../api'
 import { Button } from '../parts/button'
 import { count, duration, engineName, many } from '../parts/format'
 import { Shown } from '../parts/states'
 import { type Collection, type Engine, pathOf } from './wire'
+
+const LOOK_MS = 2_000
+
+/** A collection, read again while vectors of it are made. */
+export function useCollection(name: string): Loaded<Collection> {
+  const path = pathOf(name)
+  const loaded = useRead<Collection>(path)
+  const { data, set } = loaded
+  const isPending = (data?.pending_embeddings ?? 0) > 0 || data?.replacing_embeddings !== undefined
+  useEffect(() => {
+    if (!isPending) return
+    const timer = setInterval(() => read<Collection>(path).then(set, () => {}), LOOK_MS)
+    return () => clearInterval(timer)
+  }, [isPending, path, set])
+  return loaded
+}
 
 export function EngineLine({ engine }: { engine: Engine }) {
   const there = engine.collection ?? engine.index ?? engine.instance

@@ -1,10 +1,10 @@
 /** What an import will do, what it does, and what came of it. */
-import { useEffect, useState } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { place, to } from '../address'
-import { Refusal, read, useLoaded } from '../api'
+import { Refusal, useAction, useLoaded } from '../api'
 import { titleOf } from '../chat/insight'
-import { EmbeddingFault } from '../collections/state'
-import { type Collection, excerpt, pathOf } from '../collections/wire'
+import { EmbeddingFault, useCollection } from '../collections/state'
+import { excerpt } from '../collections/wire'
 import { Button } from '../parts/button'
 import { CheckField, TextField } from '../parts/form'
 import { count, many } from '../parts/format'
@@ -23,12 +23,6 @@ interface PreviewProps {
   into: string
   again: () => void
 }
-
-type Sending =
-  | { step: 'ready' }
-  | { step: 'sending'; sent: number }
-  | { step: 'failed'; error: Refusal }
-  | { step: 'done'; faults: Fault[] }
 
 /** A name for a collection, from that of a folder or a file. */
 export const collectionName = (source: string): string =>
@@ -69,7 +63,8 @@ function Sample({ documents }: { documents: Prepared['documents'] }) {
 export function Preview({ runner, content, title, unreadable, into, again }: PreviewProps) {
   const [name, setName] = useState(into || collectionName(title))
   const [prune, setPrune] = useState(false)
-  const [sending, setSending] = useState<Sending>({ step: 'ready' })
+  const [sent, setSent] = useState(0)
+  const [refused, setRefused] = useState<Fault[]>()
   const prepared = useLoaded(name === '' ? undefined : `import ${name}`, () =>
     runner.prepare(content, name, runner.EMBEDDING),
   )
@@ -87,24 +82,20 @@ export function Preview({ runner, content, title, unreadable, into, again }: Pre
       error: 'left out, since it redirects or asks not to be indexed (noindex)',
     })),
   ]
-  const start = async () => {
+  const { busy, error, start } = useAction(async () => {
     if (!data) return
-    setSending({ step: 'sending', sent: 0 })
-    try {
-      const rejected = await runner.send(data, name, prune, (sent) => setSending({ step: 'sending', sent }))
-      setSending({ step: 'done', faults: rejected.map(({ id, error }) => ({ source: id, error })) })
-    } catch (error) {
-      setSending({ step: 'failed', error: Refusal.of(error) })
-    }
-  }
-  if (sending.step === 'done' && data) {
-    const taken = data.plan.changed.length - sending.faults.length
+    setSent(0)
+    const rejected = await runner.send(data, name, prune, setSent)
+    setRefused(rejected.map(({ id, error }) => ({ source: id, error })))
+  })
+  if (refused && data) {
+    const taken = data.plan.changed.length - refused.length
     return (
       <>
-        {taken === 0 && sending.faults.length > 0 ? (
+        {taken === 0 && refused.length > 0 ? (
           <div class="notice bad" role="alert">
             <p>
-              Nothing was imported into {name}: the server refused {many(sending.faults.length, 'document')}.
+              Nothing was imported into {name}: the server refused {many(refused.length, 'document')}.
             </p>
           </div>
         ) : (
@@ -117,7 +108,7 @@ export function Preview({ runner, content, title, unreadable, into, again }: Pre
           </div>
         )}
         <Embedding collection={name} />
-        <Faults title="Refused by the server" faults={sending.faults} />
+        <Faults title="Refused by the server" faults={refused} />
         <Faults title="Not read" faults={unread} />
         <div class="page-actions">
           {place.value.query.get('next') === 'start' ? (
@@ -139,7 +130,6 @@ export function Preview({ runner, content, title, unreadable, into, again }: Pre
       </>
     )
   }
-  const busy = sending.step === 'sending'
   const idle = data !== undefined && data.plan.changed.length === 0 && !(prune && data.plan.gone.length > 0)
   const nothing = content.read.articles.length + content.read.rows.length === 0
   return (
@@ -176,22 +166,22 @@ export function Preview({ runner, content, title, unreadable, into, again }: Pre
             </>
           )}
           {idle && <p class="soft">Everything is there already: there is nothing to import.</p>}
-          {sending.step === 'failed' && <Problem error={sending.error} />}
+          {error && <Problem error={error} />}
           {busy && data && (
             <div role="status">
               <p>
-                Sent {count(sending.sent)} of {count(data.plan.changed.length)}
+                Sent {count(sent)} of {count(data.plan.changed.length)}
               </p>
-              <progress max={data.plan.changed.length} value={sending.sent} aria-label="Documents sent" />
+              <progress max={data.plan.changed.length} value={sent} aria-label="Documents sent" />
             </div>
           )}
           <div class="page-actions">
             <Button
-              label={sending.step === 'failed' ? 'Try again' : 'Import'}
+              label={error ? 'Try again' : 'Import'}
               kind="primary"
               icon="upload"
               disabled={!data || busy || idle}
-              onClick={start}
+              onClick={() => start()}
             />
             <Button label="Choose other files" kind="quiet" disabled={busy} onClick={again} />
           </div>
@@ -214,7 +204,6 @@ interface Fault {
 }
 
 const SHOWN = 50
-const LOOK_MS = 1_000
 
 function Faults({ title, faults }: { title: string; faults: Fault[] }) {
   if (faults.length === 0) return null
@@ -238,37 +227,23 @@ function Faults({ title, faults }: { title: string; faults: Fault[] }) {
 
 /** Words are found at once, meaning when the vectors are there. */
 function Embedding({ collection }: { collection: string }) {
-  const [pending, setPending] = useState<{ left: number; most: number; found?: Collection | undefined }>()
-  useEffect(() => {
-    let timer: ReturnType<typeof setTimeout>
-    let isOver = false
-    const look = async () => {
-      const found = await read<Collection>(pathOf(collection)).catch(() => undefined)
-      if (isOver) return
-      const left = found?.pending_embeddings ?? 0
-      setPending((before) => ({ left, most: Math.max(left, before?.most ?? 0), found }))
-      if (left > 0) timer = setTimeout(look, LOOK_MS)
-    }
-    look()
-    return () => {
-      isOver = true
-      clearTimeout(timer)
-    }
-  }, [collection])
-  if (!pending) return null
-  const fault = pending.found && <EmbeddingFault collection={pending.found} />
-  if (pending.most === 0) return fault
+  const { data } = useCollection(collection)
+  const left = data?.pending_embeddings ?? 0
+  const most = useRef(0)
+  most.current = Math.max(most.current, left)
+  const fault = data && <EmbeddingFault collection={data} />
+  if (most.current === 0) return fault
   return (
     <div class="panel-card" role="status">
       <p>
-        {pending.left > 0
-          ? `Vectors are being made: ${count(pending.most - pending.left)} of ${count(pending.most)}. Words are found already.`
-          : pending.found?.refused_embeddings
+        {left > 0
+          ? `Vectors are being made: ${count(most.current - left)} of ${count(most.current)}. Words are found already.`
+          : data?.refused_embeddings
             ? 'All other vectors are made: those documents are found by meaning too.'
             : 'All vectors are made: documents are found by meaning too.'}
       </p>
       {fault}
-      <progress max={pending.most} value={pending.most - pending.left} aria-label="Vectors made" />
+      <progress max={most.current} value={most.current - left} aria-label="Vectors made" />
     </div>
   )
 }

@@ -1,6 +1,6 @@
 /** Conversation models: the list, a new one, and a test with one question. */
 import { useState } from 'preact/hooks'
-import { Refusal, send, useAction, useLoaded, useRead } from '../api'
+import { send, useAction, useLoaded, useRead } from '../api'
 import { loadChoices, type Model } from '../chat/choices'
 import { Button } from '../parts/button'
 import { duration } from '../parts/format'
@@ -84,38 +84,36 @@ function MissingHistory({ name, made }: { name: string; made: () => void }) {
   )
 }
 
-type Tested = { state: 'asking' } | { state: 'good'; ms: number } | { state: 'bad'; message: string }
-
 /** Asks one question, whose conversation is deleted again. */
 function Test({ model, collection }: { model: Model; collection: string | undefined }) {
-  const [tested, setTested] = useState<Tested>()
-  const run = async () => {
-    setTested({ state: 'asking' })
+  const [took, setTook] = useState<number>()
+  const { busy, error, start } = useAction(async () => {
+    setTook(undefined)
     const began = performance.now()
-    try {
-      const { conversation_id: id } = await send<{ conversation_id: string }>('POST', '/conversations', {
-        question: 'What is this about?',
-        model: model.id,
-        collections: [collection],
-      })
-      setTested({ state: 'good', ms: performance.now() - began })
-      await send('DELETE', `/conversations/${encodeURIComponent(id)}`)
-    } catch (error) {
-      setTested({ state: 'bad', message: Refusal.of(error).message })
-    }
-  }
+    const { conversation_id: id } = await send<{ conversation_id: string }>('POST', '/conversations', {
+      question: 'What is this about?',
+      model: model.id,
+      collections: [collection],
+    })
+    setTook(performance.now() - began)
+    await send('DELETE', `/conversations/${encodeURIComponent(id)}`)
+  })
   return (
     <>
       <span role="status" class="test-state">
-        {tested?.state === 'asking' && <span class="badge">asking …</span>}
-        {tested?.state === 'good' && <span class="badge good">answered in {duration(tested.ms)}</span>}
-        {tested?.state === 'bad' && <span class="bad">{tested.message}</span>}
+        {error ? (
+          <span class="bad">{error.message}</span>
+        ) : took !== undefined ? (
+          <span class="badge good">answered in {duration(took)}</span>
+        ) : (
+          busy && <span class="badge">asking …</span>
+        )}
       </span>
       <Button
         label="Test"
-        disabled={collection === undefined || tested?.state === 'asking'}
+        disabled={collection === undefined || busy}
         title={collection === undefined ? 'Import documents first: a test asks one question about them.' : ''}
-        onClick={run}
+        onClick={() => start()}
       />
     </>
   )
