@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { go, place, to } from '../address'
 import { key, mapped, Refusal, read, send, useLoaded, useRead } from '../api'
-import { type Choices, loadChoices } from '../chat/choices'
+import { type Assistant, type Choices, loadChoices } from '../chat/choices'
 import { Button } from '../parts/button'
 import { CheckField, Form, optionsOf, SelectField, TextField, useDraft } from '../parts/form'
 import { many } from '../parts/format'
@@ -17,7 +17,7 @@ export default function Assistants() {
 }
 
 function List() {
-  const list = useRead<{ assistants: StoredAssistant[] }>('/assistants')
+  const list = useRead<{ assistants: Assistant[] }>('/assistants')
   return (
     <ListPage
       title="Assistants"
@@ -63,7 +63,7 @@ function AssistantPage({ name }: { name: string }) {
       created_at: __,
       updated_at: ___,
       ...body
-    } = await read<StoredAssistant>(`/assistants/${encodeURIComponent(name)}`, signal)
+    } = await read<Assistant>(`/assistants/${encodeURIComponent(name)}`, signal)
     return body
   })
   const choices = useLoaded('choices', loadChoices)
@@ -263,19 +263,4 @@ export function Preview({ assistant }: { assistant: string }) {
 }
 
 /** An assistant as PUT /assistants/{name} takes it. What this page does not show is kept as it is. */
-interface AssistantBody {
-  model: string
-  collections?: string[]
-  searches?: { collection: string }[]
-  system_prompt?: string
-  questions: string[]
-  followups?: boolean
-  retrieval?: 'plain' | 'agentic'
-  allowed_origins?: string[]
-}
-
-interface StoredAssistant extends AssistantBody {
-  name: string
-  created_at: number
-  updated_at: number
-}
+type AssistantBody = Partial<Assistant> & Pick<Assistant, 'model' | 'questions'>

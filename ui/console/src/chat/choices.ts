@@ -1,28 +1,18 @@
 /** What there is to ask: collections, conversation models and assistants, as far as the key may list them. */
+import type { InferOutput } from 'valibot'
+import type * as responses from '../../../../src/api/parley/response-schemas'
 import { Refusal, read } from '../api'
-
-export interface Collection {
-  name: string
-  num_documents: number
-  fields: { name: string; type: string }[]
-  metadata?: Record<string, unknown>
-}
+import type { Collection } from '../collections/wire'
 
 export interface Model {
   id: string
   model_name: string
   history_collection: string
+  turns_per_day?: number
+  tokens_per_day?: number
 }
 
-export interface Assistant {
-  name: string
-  model: string
-  collections?: string[]
-  searches?: { collection: string; filter_by?: string }[]
-  questions: string[]
-  title_field?: string
-  url_field?: string
-}
+export type Assistant = InferOutput<typeof responses.Assistant>
 
 export interface Choices {
   /** undefined where the key may not list them */

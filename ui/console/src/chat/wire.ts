@@ -1,27 +1,19 @@
 /** Turns and traces as the server tells of them (openapi.json). */
+import type { InferOutput } from 'valibot'
+import type { ConversationSummary } from '../../../../src/api/parley/response-schemas'
 import type { CallTrace, SearchTrace } from '../../../../src/turn/events'
-import type { CutDocument as Cut, HitTrace as Hit, Timings, Usage } from '../../../../src/turn/facts'
+import type {
+  CutDocument as Cut,
+  HitTrace as Hit,
+  SourceReference as PromptSource,
+  Timings,
+  Usage,
+} from '../../../../src/turn/facts'
 import type { TracedTurn, TurnTrace } from '../../../../src/turn/fold'
 
-export type { CallTrace, Cut, Hit, SearchTrace, Timings, TracedTurn, TurnTrace, Usage }
+export type { CallTrace, Cut, Hit, PromptSource, SearchTrace, Timings, TracedTurn, TurnTrace, Usage }
 
-/** A document of a prompt. */
-export interface PromptSource {
-  collection: string
-  document_id: string
-}
-
-export interface Summary {
-  id: string
-  title: string
-  model_id: string
-  user_id: string
-  protocol: string
-  turn_count: number
-  created_at: number
-  updated_at: number
-  expires_at: number
-}
+export type Summary = InferOutput<typeof ConversationSummary>
 
 interface SearchHit {
   document: Record<string, unknown> & { id: string }

@@ -1,15 +1,8 @@
 /** Collections and documents as Typesense's API tells of them, and what pages take from them: pure. */
+import type * as schema from '../../../../src/search/types'
 import { plain } from '../../../widget/src/plain'
 
-export interface Field {
-  name: string
-  type: string
-  facet: boolean
-  optional: boolean
-  index: boolean
-  num_dim?: number
-  embed?: { from: string[]; model_config: { model_name: string }; served_by?: string }
-}
+export type Field = Pick<schema.Field, 'name' | 'type' | 'facet' | 'optional' | 'index' | 'num_dim' | 'embed'>
 
 export interface Engine {
   type: string

@@ -2,6 +2,7 @@
 import { mapFew } from '../../../../src/lib/few'
 import { NEW, place, to, toConversation } from '../address'
 import { useLoaded, usePagedList } from '../api'
+import type { Summary } from '../chat/wire'
 import { Button } from '../parts/button'
 import { ago, count, many, when } from '../parts/format'
 import { type EmptyProps, Item, List, More } from '../parts/list'
@@ -9,7 +10,7 @@ import { NotFound, Page, Tabs } from '../parts/page'
 import { TESTER } from '../sets/store'
 import { ConversationPage } from './conversation'
 import { FilterForm, filterOf, filters, isFiltered } from './filters'
-import { grouped, type Listed, listConversations, readConversation } from './record'
+import { grouped, listConversations, readConversation } from './record'
 
 export default function Conversations() {
   const [name, id, more] = place.value.rest
@@ -68,7 +69,7 @@ const NONE: EmptyProps = {
   action: <Button label="Ask a question" kind="primary" href={NEW} />,
 }
 
-const Row = ({ of }: { of: Listed }) => (
+const Row = ({ of }: { of: Summary }) => (
   <li>
     <a class="row conversation-row" href={to(['conversations', 'read', of.id])}>
       <span class="row-title" dir="auto">
@@ -87,7 +88,7 @@ const Row = ({ of }: { of: Listed }) => (
 )
 
 /** How its answers were rated, and whether one of its turns failed. */
-function Marks({ of: { ratings: { up, down } = { up: 0, down: 0 }, failed_at } }: { of: Listed }) {
+function Marks({ of: { ratings: { up, down } = { up: 0, down: 0 }, failed_at } }: { of: Summary }) {
   return (
     <>
       {up > 0 && <span class="badge mark">{count(up)} good</span>}

@@ -1,64 +1,24 @@
 /** A conversation as it is stored, and as what it is exported. */
-import type { Citation } from '../../../widget/src/wire'
+import type { InferOutput } from 'valibot'
+import type * as responses from '../../../../src/api/parley/response-schemas'
 import { Refusal, read } from '../api'
 import { citedIn, refOf } from '../chat/titles'
-import type { Summary, Timings, Usage } from '../chat/wire'
 
-export interface RecordedTurn {
-  turn: number
-  question: string
-  standalone?: string
-  answer: string
-  citations: Citation[]
-  finish_reason: string
-  /** whether the documents support each sentence that a language model wrote */
-  support?: SentenceSupport[]
-  usage: Usage
-  timings: Timings
-  created_at: number
-  feedback?: GivenFeedback[]
-}
-
-interface SentenceSupport {
-  /** the sentence's place in the answer */
-  start: number
-  end: number
-  support: 'supported' | 'partly' | 'not_found'
-  /** numbers and names that the documents lack */
-  missing?: string[]
-}
-
-export interface GivenFeedback {
-  rating?: 'up' | 'down'
-  /** 1 to 5 */
-  score?: number
-  comment?: string
-  reasons?: string[]
-  own: boolean
-  created_at: number
-  updated_at: number
-}
+export type RecordedConversation = InferOutput<typeof responses.Conversation>
+export type RecordedTurn = RecordedConversation['turns'][number]
+export type GivenFeedback = InferOutput<typeof responses.Feedback>
+type Traced = InferOutput<typeof responses.Trace>['turns'][number]
 
 /** A turn that came to no answer, as the trace has it. */
-interface FailedTurn {
-  turn: number
-  question: string
-  created_at: number
-  error: { status: number; message: string }
-}
+type FailedTurn = Traced & Required<Pick<Traced, 'error'>>
 
 /** Turns of a conversation that failed, of the latest ones. None where the key may not read traces. */
 export async function failedTurns(id: string, signal?: AbortSignal): Promise<FailedTurn[]> {
-  type Traced = Omit<FailedTurn, 'error'> & Partial<Pick<FailedTurn, 'error'>>
   const { turns } = await read<{ turns: Traced[] }>(`${pathOf(id)}/trace`, signal).catch((error) => {
     if (error instanceof Refusal) return { turns: [] as Traced[] }
     throw error
   })
   return turns.flatMap(({ error, ...turn }) => (error ? [{ ...turn, error }] : []))
-}
-
-export interface RecordedConversation extends Summary {
-  turns: RecordedTurn[]
 }
 
 const pathOf = (id: string): string => `/conversations/${encodeURIComponent(id)}`
@@ -67,7 +27,7 @@ const pathOf = (id: string): string => `/conversations/${encodeURIComponent(id)}
 export async function readConversation(id: string, signal?: AbortSignal): Promise<RecordedConversation> {
   const turns: RecordedTurn[] = []
   for (let before = ''; ; ) {
-    const page = await read<RecordedConversation & { earlier?: number }>(pathOf(id) + before, signal)
+    const page = await read<RecordedConversation>(pathOf(id) + before, signal)
     turns.unshift(...page.turns)
     if (page.earlier === undefined) {
       const { earlier: _, ...rest } = page
@@ -77,15 +37,7 @@ export async function readConversation(id: string, signal?: AbortSignal): Promis
   }
 }
 
-export interface Listed extends Summary {
-  failed_at?: number
-  ratings?: { up: number; down: number }
-}
-
-export interface ConversationPage {
-  conversations: Listed[]
-  next_cursor?: string
-}
+type ConversationPage = InferOutput<typeof responses.ConversationPage>
 
 /** Parameters of the route. '' narrows nothing. */
 export type ListFilter = Partial<

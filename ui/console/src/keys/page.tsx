@@ -9,7 +9,7 @@ import { Form, optionsOf, SelectField, TextField, useDraft } from '../parts/form
 import { many, when } from '../parts/format'
 import { Item, ListPage } from '../parts/list'
 
-interface Key {
+export interface Key {
   id: number
   description: string
   actions: string[]

@@ -1,6 +1,8 @@
 /** Websites, buckets and Git archives that the server reads again by itself: how their runs went, and what to do about them. */
 import { useState } from 'preact/hooks'
+import type { InferOutput } from 'valibot'
 import { nameOf } from '../../../../scripts/parley/import/site.mjs'
+import type * as responses from '../../../../src/api/parley/source-responses'
 import { to } from '../address'
 import { mapped, send, useAction, useRead } from '../api'
 import { Button } from '../parts/button'
@@ -10,30 +12,8 @@ import { ago, many, when } from '../parts/format'
 import { Item, ListPage } from '../parts/list'
 import { Problem } from '../parts/states'
 
-interface Run {
-  started_at: number
-  pages: number
-  changed: number
-  unchanged: number
-  gone: number
-  failed: number
-  failures: { url: string; error: string }[]
-}
-
-interface Source {
-  name: string
-  kind: 'website' | 'bucket' | 'archive'
-  url: string
-  collection: string
-  base_url?: string
-  every_minutes: number
-  prune: boolean
-  max_pages: number
-  state: 'waiting' | 'reading'
-  next_run_at: number
-  run?: Run
-  last_run?: Run
-}
+type Source = InferOutput<typeof responses.Source>
+type Run = NonNullable<Source['last_run']>
 
 /** What a source is called by its kind. */
 const KINDS = { website: 'Website', bucket: 'Bucket', archive: 'Git archive' }

@@ -4,7 +4,9 @@ import { priced } from '../../../../scripts/parley/prices.mjs'
 import { mapFew } from '../../../../src/lib/few'
 import { go, NEW, place, to } from '../address'
 import { Refusal, read, useLoaded } from '../api'
+import type { Model } from '../chat/choices'
 import { failedTurns, listConversations } from '../conversations/record'
+import type { Key } from '../keys/page'
 import { Button } from '../parts/button'
 import { SelectField } from '../parts/form'
 import { ago, count, many, money } from '../parts/format'
@@ -36,14 +38,6 @@ const MEASURES: Record<Measure, string> = {
 }
 
 const shownAs = (measure: Measure) => (measure === 'dollars' ? money : count)
-
-interface Limits {
-  turns_per_day?: number
-  tokens_per_day?: number
-}
-
-type Model = Limits & { id: string; model_name: string }
-type Key = { id: number; description: string; limits?: Limits }
 
 const NOTHING = { rows: [] as UsageRow[], unpriced: [] as string[], models: [] as Model[], keys: [] as Key[] }
 
