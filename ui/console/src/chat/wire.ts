@@ -10,17 +10,11 @@ import type {
   Usage,
 } from '../../../../src/turn/facts'
 import type { TracedTurn, TurnTrace } from '../../../../src/turn/fold'
+import type { Hit as SearchHit } from '../collections/wire'
 
 export type { CallTrace, Cut, Hit, PromptSource, SearchTrace, Timings, TracedTurn, TurnTrace, Usage }
 
 export type Summary = InferOutput<typeof ConversationSummary>
-
-interface SearchHit {
-  document: Record<string, unknown> & { id: string }
-  text_match?: number
-  vector_distance?: number
-  hybrid_search_info?: { rank_fusion_score?: number }
-}
 
 /** The result of a search as the event `retrieval` has it. */
 export interface SearchReply {

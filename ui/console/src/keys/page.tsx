@@ -75,7 +75,7 @@ export default function Keys() {
           ))}
         </Item>
       )}
-    ></ListPage>
+    />
   )
 }
 

@@ -1,5 +1,5 @@
 /** Fields and forms: what is typed is checked by the browser, and what is refused is said in the server's own words. */
-import type { ComponentChildren } from 'preact'
+import type { ComponentChildren, InputHTMLAttributes } from 'preact'
 import { useId, useState } from 'preact/hooks'
 import { Refusal, useAction } from '../api'
 import { Button } from './button'
@@ -38,22 +38,16 @@ interface FieldProps {
   id?: string
 }
 
-interface TextFieldProps extends FieldProps {
+type InputProps = 'pattern' | 'title' | 'required' | 'placeholder' | 'min' | 'max' | 'step' | 'disabled'
+
+interface TextFieldProps extends FieldProps, Pick<InputHTMLAttributes, InputProps> {
   type?: 'text' | 'password' | 'number' | 'url'
   /** lines of a text of several; absent: one line */
   rows?: number
   /** whether it is code */
   code?: boolean
-  pattern?: string
-  title?: string
-  required?: boolean
   /** what may be chosen, besides anything else */
   options?: readonly string[] | undefined
-  placeholder?: string
-  min?: string
-  max?: string
-  step?: string
-  disabled?: boolean
   onBlur?: () => void
 }
 

@@ -49,6 +49,6 @@ function SetList() {
           }}
         />
       )}
-    ></ListPage>
+    />
   )
 }
