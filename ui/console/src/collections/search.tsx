@@ -1,10 +1,10 @@
 /** A search box over one collection, with filters, facets, weights, and the scores of each hit explained. */
-import { useEffect, useState } from 'preact/hooks'
+import { useState } from 'preact/hooks'
 import { plain } from '../../../widget/src/plain'
 import { go, place, to } from '../address'
 import { mapped, read, useKept, useLoaded } from '../api'
 import { titleOf } from '../chat/insight'
-import { SelectField } from '../parts/form'
+import { SelectField, useTyped } from '../parts/form'
 import { count, duration, likeness, many, share } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { List } from '../parts/list'
@@ -22,31 +22,18 @@ import {
   vectorField,
 } from './wire'
 
-const WAIT_MS = 250
-
 const NOTHING: SearchResult = { found: 0, search_time_ms: 0, hits: [] }
 
 export function Search({ collection }: { collection: Collection }) {
   const { name } = collection
   const query = readQuery(place.value.query)
   const { q, filter, by } = query
-  const [text, setText] = useState(q)
-  const [filterText, setFilterText] = useState(filter)
-  // "Back" and links change what is searched, too.
-  useEffect(() => {
-    setText((typed) => (typed.trim() === q ? typed : q))
-    setFilterText((typed) => (typed.trim() === filter ? typed : filter))
-  }, [q, filter])
   const ask = (part: Partial<Query>) => {
     const current = readQuery(place.peek().query)
     go(to(['collections', name], writtenQuery({ ...current, ...part })), { replace: true })
   }
-  // biome-ignore lint/correctness/useExhaustiveDependencies: what is typed is searched a moment after
-  useEffect(() => {
-    if (text === q && filterText === filter) return
-    const timer = setTimeout(() => ask({ q: text, filter: filterText }), WAIT_MS)
-    return () => clearTimeout(timer)
-  }, [text, filterText])
+  const [text, setText] = useTyped(q, (typed) => ask({ q: typed }))
+  const [filterText, setFilterText] = useTyped(filter, (typed) => ask({ filter: typed }))
   const params = searchParams(collection, query)
   const asksNothing = needsWords(collection) && q.trim() === ''
   // Hits stay while the next ones are on their way, and go when there are none to come.

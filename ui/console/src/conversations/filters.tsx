@@ -1,13 +1,11 @@
 /** What narrows the list of conversations. It stands in the address, so that a link shows the same list. */
 import { useEffect, useState } from 'preact/hooks'
 import { go, place, to } from '../address'
-import { SelectField } from '../parts/form'
+import { SelectField, useTyped } from '../parts/form'
 import { Icon } from '../parts/icon'
 import type { ListFilter } from './record'
 
 const DAY_MS = 86_400_000
-/** How long somebody types on before the list is asked for. */
-const PAUSE_MS = 300
 
 const NAMES = ['q', 'user', 'rating', 'only', 'days'] as const
 type Filters = Record<(typeof NAMES)[number], string>
@@ -53,18 +51,9 @@ const CHOICES = [
 export function FilterForm() {
   const given = filters()
   const { q, user } = given
-  const [words, setWords] = useState(q)
+  const [words, setWords] = useTyped(q, (typed) => set({ q: typed }))
   const [name, setName] = useState(user)
-  // "Back" and links change the filters, too.
-  useEffect(() => {
-    setWords((typed) => (typed.trim() === q ? typed : q))
-    setName(user)
-  }, [q, user])
-  useEffect(() => {
-    if (words === filters().q) return
-    const timer = setTimeout(() => set({ q: words }), PAUSE_MS)
-    return () => clearTimeout(timer)
-  }, [words])
+  useEffect(() => setName(user), [user])
   return (
     <search class="search-form">
       <label class="search-box">

@@ -1,6 +1,6 @@
 /** Fields and forms: what is typed is checked by the browser, and what is refused is said in the server's own words. */
 import type { ComponentChildren, InputHTMLAttributes } from 'preact'
-import { useId, useState } from 'preact/hooks'
+import { useEffect, useId, useState } from 'preact/hooks'
 import { Refusal, useAction } from '../api'
 import { Button } from './button'
 import { Dialog } from './dialog'
@@ -19,6 +19,24 @@ export function useDraft<T extends object>(begin: T | (() => T), changed: Change
     change: (value: string) => set({ [name]: value } as Partial<T>),
   })
   return { draft, set, field }
+}
+
+const PAUSE_MS = 250
+
+/**
+ * What is typed into a field whose text stands in the address, where "Back" and links change it, too.
+ * @param take what becomes of it, a moment after
+ */
+export function useTyped(value: string, take: (text: string) => void) {
+  const [text, setText] = useState(value)
+  useEffect(() => setText((typed) => (typed.trim() === value ? typed : value)), [value])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only typing begins the pause
+  useEffect(() => {
+    if (text === value) return
+    const timer = setTimeout(() => take(text), PAUSE_MS)
+    return () => clearTimeout(timer)
+  }, [text])
+  return [text, setText] as const
 }
 
 export type Draft<T extends object> = ReturnType<typeof useDraft<T>>
