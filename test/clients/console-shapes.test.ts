@@ -121,6 +121,7 @@ test('models and keys', async () => {
     limits,
   })
   await ask('GET /keys', '/keys')
+  await ask('PATCH /keys/{id}', `/keys/${key.id}`, { limits: { turns_per_day: 5 } })
   await ask('DELETE /keys/{id}', `/keys/${key.id}`)
 })
 

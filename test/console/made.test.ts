@@ -216,6 +216,22 @@ test('a key for a page is shown once, with what to paste, and is deleted', async
   await click(await button('Done'))
   await waitFor(() => expect(texts('.item .badge')).toEqual(['page of help', 'https://www.example.com']))
   expect(document.body.innerHTML).not.toContain('page-key-value')
+  server.on('PATCH /keys/{id}', ({ body }) => {
+    const changed = key(3, body.description, { limits: { ...limits, turns_per_day: 20 } })
+    server.on('GET /keys', { keys: [changed] })
+    return changed
+  })
+  await click(await button('Edit the key page of help'))
+  await type(await screen.findByLabelText('Questions per day'), '20')
+  await expectSound('edit a key')
+  await click(await button('Save'))
+  await shows('20 questions a day', '.badge')
+  expect(server.askedFor('PATCH /keys/{id}').map(({ body }) => body)).toEqual([
+    {
+      description: 'page of help',
+      limits: { turns_per_day: 20, tokens_per_day: null, allowed_origins: ['https://www.example.com'] },
+    },
+  ])
   server.on('DELETE /keys/3', () => {
     server.on('GET /keys', { keys: [] })
     return { id: 3 }

@@ -174,5 +174,6 @@ export const SHAPES: Record<string, Shape> = {
   'GET /stopwords': { reply: object({ stopwords: listOf(object({ id: TEXT, stopwords: listOf(TEXT) })) }) },
   'GET /keys': { reply: object({ keys: listOf(object({ ...KEY, value_prefix: TEXT })) }) },
   'POST /keys': { status: 201, reply: object({ ...KEY, value: TEXT }) },
+  'PATCH /keys/{id}': { reply: object({ ...KEY, value_prefix: TEXT }) },
   'DELETE /keys/{id}': { reply: object({ id: NUMBER }) },
 }

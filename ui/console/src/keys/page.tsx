@@ -1,4 +1,4 @@
-/** API keys: the list, and a key for a page or a search, whose value is shown once. */
+/** API keys: the list, a key for a page or a search, whose value is shown once, and what can change of a key. */
 import { useState } from 'preact/hooks'
 import { to } from '../address'
 import { mapped, send, useRead } from '../api'
@@ -26,6 +26,7 @@ const DAY_S = 86_400
 
 export default function Keys() {
   const list = useRead<{ keys: Key[] }>('/keys')
+  const [editing, setEditing] = useState<Key>()
   return (
     <ListPage
       title="Keys"
@@ -50,6 +51,7 @@ export default function Keys() {
             </>
           }
           called={`the key ${each.description || each.id}`}
+          edit={() => setEditing(each)}
           remove={{
             what: 'this key',
             action: 'Delete the key',
@@ -75,9 +77,85 @@ export default function Keys() {
           ))}
         </Item>
       )}
-    />
+    >
+      {editing && (
+        <EditKey
+          of={editing}
+          close={() => {
+            setEditing(undefined)
+            list.reload()
+          }}
+        />
+      )}
+    </ListPage>
   )
 }
+
+const numberOr = (text: string): number | null => (text === '' ? null : Number(text))
+const inSeconds = (days: string): number => Math.floor(Date.now() / 1_000) + Number(days) * DAY_S
+
+/** What can change of a key. What it may do, and where, stays: others hold it for that. */
+function EditKey({
+  of: { id, description, expires_at: ends, limits = {} },
+  close,
+}: {
+  of: Key
+  close: () => void
+}) {
+  const { draft, field } = useDraft({
+    description,
+    origins: limits.allowed_origins?.join(' ') ?? '',
+    turns: String(limits.turns_per_day ?? ''),
+    tokens: String(limits.tokens_per_day ?? ''),
+    days: '',
+  })
+  const origins = wordsOf(draft.origins)
+  const save = async () => {
+    await send('PATCH', `/keys/${id}`, {
+      description: draft.description,
+      ...(draft.days !== '' && { expires_at: inSeconds(draft.days) }),
+      limits: {
+        turns_per_day: numberOr(draft.turns),
+        tokens_per_day: numberOr(draft.tokens),
+        ...(origins.length > 0 && { allowed_origins: origins }),
+      },
+    })
+    close()
+  }
+  return (
+    <Dialog title="Edit the key" close={close}>
+      <Form action="Save" save={save}>
+        <TextField label="Description" {...field('description')} />
+        {limits.assistant !== undefined && (
+          <TextField
+            label="Allowed websites"
+            placeholder="all, or https://www.example.com"
+            required={limits.allowed_origins !== undefined}
+            {...field('origins')}
+          />
+        )}
+        <Limits field={field} days={ends < NEVER ? `until ${when(ends * 1_000)}` : 'never'} />
+      </Form>
+    </Dialog>
+  )
+}
+
+/** @param days what stands for the days until it expires while nothing is written there */
+const Limits = ({
+  field,
+  days,
+}: {
+  field: (name: 'turns' | 'tokens' | 'days') => { value: string; change: (value: string) => void }
+  days: string
+}) => (
+  <>
+    <TextField label="Questions per day" type="number" min="1" placeholder="no limit" {...field('turns')} />
+    <TextField label="Tokens per day" type="number" min="1" placeholder="no limit" {...field('tokens')} />
+    <TextField label="Expires after days" type="number" min="1" placeholder={days} {...field('days')} />
+  </>
+)
+
+const wordsOf = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
 
 function NewKey({ close }: { close: () => void }) {
   const assistants = useRead<{ assistants: Assistant[] }>('/assistants')
@@ -94,7 +172,7 @@ function NewKey({ close }: { close: () => void }) {
   const [value, setValue] = useState<string>()
   const names = assistants.data?.assistants.map(({ name }) => name) ?? []
   const chosen = assistant || names[0] || ''
-  const words = scope.split(/[\s,]+/).filter(Boolean)
+  const words = wordsOf(scope)
   const budget = {
     ...(turns !== '' && { turns_per_day: Number(turns) }),
     ...(tokens !== '' && { tokens_per_day: Number(tokens) }),
@@ -102,7 +180,7 @@ function NewKey({ close }: { close: () => void }) {
   const save = async () => {
     const body = {
       actions: ['documents:search'],
-      ...(days !== '' && { expires_at: Math.floor(Date.now() / 1_000) + Number(days) * DAY_S }),
+      ...(days !== '' && { expires_at: inSeconds(days) }),
       ...(kind === 'page'
         ? {
             description: description || `page of ${chosen}`,
@@ -186,27 +264,7 @@ function NewKey({ close }: { close: () => void }) {
         />
         <details>
           <summary>Limits</summary>
-          <TextField
-            label="Questions per day"
-            type="number"
-            min="1"
-            placeholder="no limit"
-            {...field('turns')}
-          />
-          <TextField
-            label="Tokens per day"
-            type="number"
-            min="1"
-            placeholder="no limit"
-            {...field('tokens')}
-          />
-          <TextField
-            label="Expires after days"
-            type="number"
-            min="1"
-            placeholder="never"
-            {...field('days')}
-          />
+          <Limits field={field} days="never" />
         </details>
       </Form>
     </Dialog>
