@@ -385,12 +385,6 @@ function Numbers({ search, titles }: { search: Search; titles: ReadonlyMap<strin
 // =============================================================================
 // What each document that a turn found has to do with its answer: pure.
 
-/** A search of a turn, as its trace or its events have it. */
-export interface Found {
-  collection?: string
-  hits?: (Hit & { title?: string })[]
-}
-
 /** A document and its part in an answer. */
 interface Passage extends PromptSource {
   /** as the search had it; absent in traces */
@@ -404,7 +398,7 @@ interface Passage extends PromptSource {
 }
 
 interface Answered {
-  searches: readonly Found[]
+  searches: readonly Search[]
   /** the documents of the prompt, where they are known: attached ones are in no search */
   sources?: readonly PromptSource[]
   cut: readonly Cut[]

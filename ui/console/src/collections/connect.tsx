@@ -147,19 +147,8 @@ const ENGINES: Record<EngineType, EngineForm> = {
   },
 }
 
-interface EngineDraft {
-  type: EngineType
-  name: string
-  nodes: string
-  signIn: SignIn
-  user: string
-  account: string
-  secret: string
-  there: string
-}
-
 /** An empty form. */
-const draftOf = (type: EngineType): EngineDraft => ({
+const draftOf = (type: EngineType) => ({
   type,
   name: '',
   nodes: '',
@@ -179,7 +168,7 @@ function engineOf({
   account,
   secret,
   there,
-}: EngineDraft): Record<string, unknown> {
+}: ReturnType<typeof draftOf>): Record<string, unknown> {
   const { hasNodes, property } = ENGINES[type]
   const credentials =
     signIn === 'none'
