@@ -43,6 +43,24 @@ async function form() {
   return within(await screen.findByRole('dialog', { name: 'Connect a cluster' }))
 }
 
+test('are connected again with other nodes and credentials, which are typed anew', async () => {
+  const server = linkedServer().on('PATCH /collections/{name}', () => LINKED)
+  await openTab(server, '/collections/linked')
+  await click(await screen.findByRole('button', { name: 'Change nodes and credentials' }))
+  await screen.findByLabelText('Engine')
+  const dialog = within(await screen.findByRole('dialog', { name: 'Connect linked again' }))
+  expect(dialog.getByLabelText<HTMLTextAreaElement>('Nodes').value).toBe(NODES.join('\n'))
+  await type(dialog.getByLabelText('API key'), 'a new key')
+  await expectSound('edit a cluster')
+  await click(dialog.getByRole('button', { name: 'Connect' }))
+  await waitFor(() => expect(screen.queryByRole('dialog')).toBeNull())
+  expect(server.askedFor('PATCH /collections/{name}').map(({ body }) => body)).toEqual([
+    {
+      engine: { type: 'typesense', credentials: { api_key: 'a new key' }, nodes: NODES, collection: 'shows' },
+    },
+  ])
+})
+
 test('are connected by a form, which stays with what was typed where the cluster refuses the key', async () => {
   const refusal = 'The Typesense cluster refuses the credentials.'
   const server = linkedServer().on('POST /collections', ({ body }) =>

@@ -1,5 +1,6 @@
 /** One collection. */
 import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
 import { to } from '../address'
 import { Button } from '../parts/button'
 import { many } from '../parts/format'
@@ -8,7 +9,7 @@ import { Empty, Shown } from '../parts/states'
 import { Documents } from './documents'
 import { EditSchema, Schema } from './schema'
 import { Search } from './search'
-import { EmbeddingFault, EmbeddingState, EngineLine, Nodes, useCollection } from './state'
+import { ConnectDialog, EmbeddingFault, EmbeddingState, EngineLine, Nodes, useCollection } from './state'
 import { type Collection, hasDocuments, vectorField } from './wire'
 
 const VIEWS: Record<string, (collection: Collection, changed: () => void) => ComponentChildren> = {
@@ -25,6 +26,7 @@ const VIEWS: Record<string, (collection: Collection, changed: () => void) => Com
 export function CollectionPage({ name, tab }: { name: string; tab: string }) {
   const loaded = useCollection(name)
   const { data } = loaded
+  const [isConnecting, setConnecting] = useState(false)
   return (
     <Page
       title={name}
@@ -39,6 +41,9 @@ export function CollectionPage({ name, tab }: { name: string; tab: string }) {
       actions={
         data && (
           <>
+            {data.engine && (
+              <Button label="Change nodes and credentials" icon="edit" onClick={() => setConnecting(true)} />
+            )}
             {hasDocuments(data) && (
               <Button label="Import files" icon="upload" href={to(['import'], { into: name })} />
             )}
@@ -52,6 +57,15 @@ export function CollectionPage({ name, tab }: { name: string; tab: string }) {
         )
       }
     >
+      {isConnecting && data && (
+        <ConnectDialog
+          of={data}
+          close={(connected) => {
+            setConnecting(false)
+            if (connected) loaded.reload()
+          }}
+        />
+      )}
       {data && <EmbeddingFault collection={data} />}
       {data?.engine && <EngineLine engine={data.engine} />}
       {(data?.engine || loaded.error?.status === 503) && <Nodes name={name} />}

@@ -1,4 +1,4 @@
-/** Connects a collection of an existing cluster, and shows the fields that the cluster has. */
+/** Connects a collection of an existing cluster, or changes its nodes and credentials, and shows the fields that the cluster has. */
 import { useState } from 'preact/hooks'
 import { to } from '../address'
 import { send } from '../api'
@@ -7,13 +7,21 @@ import { Dialog } from '../parts/dialog'
 import { Form, SelectField, TextField, useDraft } from '../parts/form'
 import { many } from '../parts/format'
 import { Schema } from './schema'
-import type { Collection } from './wire'
+import { type Collection, type Engine, pathOf } from './wire'
 
-export default function Connect({ close }: { close: (connected: boolean) => void }) {
+interface ConnectProps {
+  /** a connected collection, whose nodes and credentials change */
+  of: Collection | undefined
+  title: string
+  close: (connected: boolean) => void
+}
+
+export default function Connect({ of, title, close }: ConnectProps) {
   const [made, setMade] = useState<Collection>()
+  const done = (collection: Collection) => (of === undefined ? setMade(collection) : close(true))
   return (
-    <Dialog title="Connect a cluster" close={() => close(made !== undefined)}>
-      {made ? <Connected collection={made} /> : <ConnectForm done={setMade} />}
+    <Dialog title={title} close={() => close(made !== undefined)}>
+      {made ? <Connected collection={made} /> : <ConnectForm of={of} done={done} />}
     </Dialog>
   )
 }
@@ -36,17 +44,24 @@ const Connected = ({ collection }: { collection: Collection }) => (
   </div>
 )
 
-function ConnectForm({ done }: { done: (made: Collection) => void }) {
-  const { draft, set, field } = useDraft(draftOf('typesense'))
+function ConnectForm({ of, done }: { of: Collection | undefined; done: (made: Collection) => void }) {
+  const { draft, set, field } = useDraft(() =>
+    of?.engine ? draftFrom(of.name, of.engine) : draftOf('typesense'),
+  )
   const { type, signIn } = draft
   const engine = ENGINES[type]
   return (
     <Form
       action="Connect"
       busy="Asking the cluster …"
-      save={async () =>
-        done(await send<Collection>('POST', '/collections', { name: draft.name, engine: engineOf(draft) }))
-      }
+      save={async () => {
+        const engine = engineOf(draft)
+        done(
+          of === undefined
+            ? await send<Collection>('POST', '/collections', { name: draft.name, engine })
+            : await send<Collection>('PATCH', pathOf(of.name), { engine }),
+        )
+      }}
     >
       <SelectField
         id="engine-type"
@@ -55,7 +70,7 @@ function ConnectForm({ done }: { done: (made: Collection) => void }) {
         options={Object.entries(ENGINES).map(([id, { title }]) => [id, title] as const)}
         change={(engine) => set({ ...draftOf(engine as EngineType), name: draft.name })}
       />
-      <TextField label="Name in Parley" {...field('name')} required />
+      {of === undefined && <TextField label="Name in Parley" {...field('name')} required />}
       {engine.hasNodes && (
         <TextField
           label="Nodes"
@@ -158,6 +173,18 @@ const draftOf = (type: EngineType) => ({
   secret: '',
   there: '',
 })
+
+/** The form of a connected collection. Its secrets are never shown: they are typed again. */
+const draftFrom = (name: string, engine: Engine): ReturnType<typeof draftOf> => {
+  const type = engine.type as EngineType
+  return {
+    ...draftOf(type),
+    name,
+    nodes: engine.nodes?.join('\n') ?? '',
+    account: engine.account_id ?? '',
+    there: engine[ENGINES[type].property] ?? '',
+  }
+}
 
 /** The `engine` that a form describes. */
 function engineOf({

@@ -1,14 +1,12 @@
 /** Collections: the list of them, what is lost with one, and one with its documents, its search and its schema. */
 import { go, place, to } from '../address'
-import { mapped, send, useLoaded, useModule, useRead } from '../api'
+import { mapped, send, useLoaded, useRead } from '../api'
 import { loadChoices } from '../chat/choices'
 import { Button } from '../parts/button'
-import { Dialog } from '../parts/dialog'
 import { ago, many } from '../parts/format'
 import { Item, ListPage } from '../parts/list'
-import { Shown } from '../parts/states'
 import { CollectionPage } from './collection'
-import { EmbeddingState } from './state'
+import { ConnectDialog, EmbeddingState } from './state'
 import { type Collection, pathOf, vectorField } from './wire'
 
 export default function Collections() {
@@ -68,19 +66,6 @@ function CollectionList() {
         />
       )}
     </ListPage>
-  )
-}
-
-/** The form is loaded when it is needed. */
-function ConnectDialog({ close }: { close: (connected: boolean) => void }) {
-  const form = useModule(() => import('./connect'), 'This form could not be loaded.')
-  if (form.data) return <form.data.default close={close} />
-  return (
-    <Dialog title="Connect a cluster" close={() => close(false)}>
-      <div class="dialog-body">
-        <Shown of={form}>{() => null}</Shown>
-      </div>
-    </Dialog>
   )
 }
 

@@ -1,7 +1,8 @@
-/** How a collection is: where its documents live, how its cluster answers, and whether all can be found by meaning. */
+/** How a collection is: where its documents live, how its cluster answers or is connected again, and whether all can be found by meaning. */
 import { useEffect } from 'preact/hooks'
-import { type Loaded, read, useRead } from '../api'
+import { type Loaded, read, useModule, useRead } from '../api'
 import { Button } from '../parts/button'
+import { Dialog } from '../parts/dialog'
 import { count, duration, engineName, many } from '../parts/format'
 import { Shown } from '../parts/states'
 import { type Collection, type Engine, pathOf } from './wire'
@@ -134,5 +135,22 @@ export function EmbeddingFault({ collection }: { collection: Collection }) {
         </div>
       )}
     </>
+  )
+}
+
+/**
+ * The form that connects a cluster, loaded when it is needed.
+ * @param of a connected collection, whose nodes and credentials change
+ */
+export function ConnectDialog({ of, close }: { of?: Collection; close: (connected: boolean) => void }) {
+  const form = useModule(() => import('./connect'), 'This form could not be loaded.')
+  const title = of === undefined ? 'Connect a cluster' : `Connect ${of.name} again`
+  if (form.data) return <form.data.default of={of} title={title} close={close} />
+  return (
+    <Dialog title={title} close={() => close(false)}>
+      <div class="dialog-body">
+        <Shown of={form}>{() => null}</Shown>
+      </div>
+    </Dialog>
   )
 }

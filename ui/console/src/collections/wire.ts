@@ -11,6 +11,7 @@ export interface Engine {
   collection?: string
   index?: string
   instance?: string
+  account_id?: string
   /** why the cluster says nothing of it */
   error?: string
 }
