@@ -92,6 +92,11 @@ describe.runIf(CHROMIUM)('the widget', () => {
       await page.locator('.card:not([hidden])').waitFor()
       await check('card')
       await page.keyboard.press('Escape')
+      await page.getByRole('button', { name: 'Check against the sources' }).click()
+      await page.locator('.doubt').first().click()
+      await page.locator('.card:not([hidden])').waitFor()
+      await check('checked')
+      await page.keyboard.press('Escape')
       await page.getByRole('button', { name: 'Bad answer' }).click()
       await page.getByLabel('Tell us more (optional)').waitFor()
       await check('rated')
@@ -182,6 +187,11 @@ describe.runIf(CHROMIUM)('the widget', () => {
       .locator('.block p')
       .evaluateAll((all) => all.map((each) => String(Object(each).matches(':dir(rtl)'))))
     expect(directions).toEqual(['true', 'false'])
+    await page.getByRole('button', { name: 'قارن بالمصادر' }).click()
+    await page.locator('.doubt').first().click()
+    const card = page.getByRole('dialog', { name: 'غير موجود في المصادر.' })
+    await card.waitFor()
+    expect(await card.evaluate((each) => Object(each).matches(':dir(rtl)'))).toBe(true)
   })
 
   test('says in the language of the page that a question is too long', async () => {

@@ -77,6 +77,37 @@ describe.runIf(CHROMIUM)('the widget', () => {
     expect(await stored()).toBeUndefined()
   })
 
+  test('asks what is wrong with an answer, and keeps the reasons beside the comment', async () => {
+    await open()
+    await ask(page)
+    await answered(page)
+    const reason = (name: string) => page.getByRole('button', { name, exact: true })
+    await good().click()
+    await page.getByLabel('Tell us more (optional)').waitFor()
+    expect(await reason('Out of date').count()).toBe(0)
+    await bad().click()
+    await page.getByRole('group', { name: 'What is wrong with it?' }).waitFor()
+    // One after another, however fast they are pressed.
+    await page.getByRole('group', { name: 'What is wrong with it?' }).evaluate((group) => {
+      for (const name of ['outdated', 'wrong']) Object(group).querySelector(`[data-reason=${name}]`).click()
+    })
+    await reason('Something is missing').click()
+    await reason('It is wrong').click()
+    await page.getByLabel('Tell us more (optional)').fill('Of last year.')
+    await page.locator('.feedback').getByRole('button', { name: 'Send' }).click()
+    await expect.poll(heard).toHaveLength(7)
+    const said = { rating: 'down', comment: 'Of last year.', reasons: ['outdated', 'incomplete'] }
+    expect((await heard()).at(-1)).toMatchObject(said)
+    expect(await stored()).toMatchObject([said])
+
+    await page.reload()
+    await answered(page)
+    await expect.poll(pressed).toEqual(['false', 'true'])
+    await good().click()
+    await expect.poll(pressed).toEqual(['true', 'false'])
+    expect((await stored())[0]).not.toHaveProperty('reasons')
+  })
+
   test('is rated with the keyboard alone', async () => {
     await open()
     await ask(page)
@@ -86,7 +117,8 @@ describe.runIf(CHROMIUM)('the widget', () => {
     await page.keyboard.press('Space')
     const comment = page.getByLabel('Tell us more (optional)')
     await comment.waitFor()
-    await page.keyboard.press('Tab')
+    // The reasons come before it.
+    for (let presses = 0; presses < 6; presses += 1) await page.keyboard.press('Tab')
     await expect.poll(focused).toBe('Tell us more (optional)')
     await page.keyboard.press('Escape')
     expect(await comment.isVisible()).toBe(false)

@@ -16,7 +16,7 @@ const DOCUMENTS = [
     id: 'keys',
     title: 'API keys',
     url: 'https://docs.example.com/keys',
-    text: 'The admin key may do everything: never put it into a page. A key that is bound to an assistant may ask that assistant and nothing else. Keys are seen everywhere within five seconds.',
+    text: '## What a key may do\n\nThe admin key may do everything: never put it into a page. A key that is bound to an assistant may ask that assistant and nothing else. Keys are seen everywhere within five seconds.',
   },
   {
     id: 'widget',

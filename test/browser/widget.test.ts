@@ -128,13 +128,88 @@ describe.runIf(CHROMIUM)('the widget', () => {
     await answer.locator('.cite').first().click()
     const card = page.getByRole('dialog', { name: 'API keys' })
     expect(await card.locator('mark').textContent()).toContain('bound to an assistant')
-    expect(await card.getByRole('link').getAttribute('href')).toBe('https://docs.example.com/keys')
+    expect(await card.locator('.card-path').textContent()).toBe('What a key may do')
+    const address = (await card.getByRole('link').getAttribute('href')) ?? ''
+    expect(decodeURIComponent(address)).toBe(
+      'https://docs.example.com/keys#:~:text=A key that is bound to an assistant may ask that assistant and nothing else.',
+    )
     expect(await page.evaluate('window.cited')).toMatchObject({ document_id: 'keys', title: 'API keys' })
     await page.keyboard.press('Escape')
     await card.waitFor({ state: 'hidden' })
     expect(
       await page.evaluate(`document.querySelector('parley-chat').shadowRoot.activeElement.className`),
     ).toBe('cite')
+  })
+
+  test('shows passages to a pointer that rests and to the keyboard, and Escape closes them', async () => {
+    await open({ mode: 'bubble', open: '' })
+    await ask(page)
+    const digits = (await answered(page)).locator('.cite')
+    const card = page.getByRole('dialog', { name: 'API keys' })
+    await digits.first().hover()
+    await card.waitFor()
+    expect(await card.locator('.support').textContent()).toBe('The sources support this sentence.')
+    // The pointer may go on to the card, and what it opened took no focus away.
+    await card.locator('mark').hover()
+    expect(
+      await page.evaluate(`document.querySelector('parley-chat').shadowRoot.activeElement.tagName`),
+    ).toBe('TEXTAREA')
+    await page.locator('.question-text').hover()
+    await card.waitFor({ state: 'hidden' })
+    await digits.first().hover()
+    await card.waitFor()
+    await page.keyboard.press('Escape')
+    await card.waitFor({ state: 'hidden' })
+    await page.locator('dialog[open]').waitFor()
+
+    await page.locator('.question-text').hover()
+    while (!(await digits.last().evaluate((digit) => digit.matches(':focus'))))
+      await page.keyboard.press('Shift+Tab')
+    await card.waitFor()
+    expect(await digits.last().getAttribute('aria-expanded')).toBe('true')
+    await page.keyboard.press('Escape')
+    await card.waitFor({ state: 'hidden' })
+    await page.keyboard.press('Enter')
+    await card.waitFor()
+    await page.keyboard.press('Tab')
+    await page.keyboard.press('Tab')
+    expect(await card.getByRole('link').evaluate((link) => link.matches(':focus'))).toBe(true)
+  })
+
+  test('dims on request what no source supports, says what is missing, and does so after a reload', async () => {
+    const found = 'A key that is *bound* to an assistant may ask that assistant and nothing else'
+    const penguins = 'Penguins swim across the [frozen ocean](https://example.com) every winter.'
+    stage.writer.answer = () =>
+      `${found} [keys.txt]. ${penguins}\n\n- Keys are seen everywhere within 300 seconds [keys.txt].`
+    await open()
+    await ask(page)
+    for (const _ of ['asked', 'reloaded']) {
+      const answer = await answered(page)
+      const text = await answer.textContent()
+      const check = page.getByRole('button', { name: 'Check against the sources' })
+      await check.click()
+      expect(await check.getAttribute('aria-pressed')).toBe('true')
+      await page
+        .locator('.check-note', { hasText: 'Sentences that the sources do not fully support: 2 of 3.' })
+        .waitFor()
+      const marked = async (kind: string) => (await answer.locator(kind).allTextContents()).join('')
+      expect(await marked('.unfound')).toBe('Penguins swim across the frozen ocean every winter.')
+      expect(await marked('.partly')).toBe('Keys are seen everywhere within 300 seconds')
+      await answer.getByRole('button', { name: 'Not found in the sources.' }).hover()
+      await page.getByRole('dialog', { name: 'Not found in the sources.' }).waitFor()
+      await page.keyboard.press('Escape')
+      await answer.getByRole('button', { name: 'The sources support this sentence in part.' }).click()
+      const card = page.getByRole('dialog', { name: 'The sources support this sentence in part.' })
+      await card.getByText('Not in the sources: 300').waitFor()
+      await page.keyboard.press('Escape')
+      await answer.locator('li .cite').first().click()
+      await page.getByRole('dialog', { name: 'API keys' }).getByText('Not in the sources: 300').waitFor()
+      await page.keyboard.press('Escape')
+      await check.click()
+      expect(await answer.locator('.unfound, .partly, .doubt').count()).toBe(0)
+      expect(await answer.textContent()).toBe(text)
+      await page.reload()
+    }
   })
 
   test('keeps the passage open when a scroll ends that was under way, and closes it when its digit is gone', async () => {

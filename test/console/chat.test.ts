@@ -66,6 +66,30 @@ test('offers first questions, and shows the sources of an answer and how it came
   await shows(QUESTION, `${PANEL} .asked-question`)
 })
 
+test('says in the card of a digit what the sources say of its sentence, and dims on request what none supports', async () => {
+  const end = ANSWER.indexOf('.') + 1
+  const support = [
+    { start: 0, end, support: 'supported' },
+    { start: end + 1, end: ANSWER.length, support: 'not_found', missing: ['1931'] },
+  ]
+  const server = asking().on('POST /conversations', ({ body }) =>
+    server.turn('c-1', 1, [
+      ...answered('c-1', body.question).slice(0, -1),
+      ['done', { finish_reason: 'stop', answer: ANSWER, support }],
+    ]),
+  )
+  await openTab(server)
+  await click(await screen.findByRole('button', { name: QUESTION }))
+  await click(await screen.findByRole('button', { name: 'Check against the sources' }))
+  await waitFor(() => expect(texts('.unfound')).toEqual(['Its keeper is Ferdinand Huber, since 1931.']))
+  await shows('Sentences that the sources do not fully support: 1 of 2.', '.check-note')
+  await click(await screen.findByRole('button', { name: 'Not found in the sources.' }))
+  await shows('Not in the sources: 1931', '.card .support')
+  await expectSound('checked')
+  await click(document.querySelector('.cite:not(.doubt)')!)
+  await shows('The sources support this sentence.', '.card .support')
+})
+
 test('shows what is found before there is an answer, and the whole of it after', async () => {
   const gate = Promise.withResolvers<void>()
   const server = asking().on('POST /conversations', ({ body }) =>

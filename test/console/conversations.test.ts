@@ -126,7 +126,7 @@ test('one is read, exported with what was said of it, and deleted', async () => 
   const feedback = {
     rating: 'down',
     comment: 'Too <b>long</b>.',
-    reasons: ['long'],
+    reasons: ['long', 'outdated'],
     own: false,
     created_at: 1,
     updated_at: 1,
@@ -143,7 +143,7 @@ test('one is read, exported with what was said of it, and deleted', async () => 
   expect(texts('.faults .bad')).toEqual(['Could not find a field named `nothing`.'])
   const said = screen.getByRole('list', { name: 'Feedback' })
   within(said).getByText('Too <b>long</b>.')
-  expect(texts('.badges .badge')).toEqual(['long'])
+  expect(texts('.badges .badge')).toEqual(['long', 'Out of date'])
   await expectSound('conversation')
   expect(JSON.parse(await download('JSON'))).toMatchObject({
     id: 'c-1',

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { BUDGET_KB, bundleWidget, gzipKb, integrityOf, VERSIONED } from '../../scripts/widget.mjs'
+import { placesIn, saysOf } from '../../ui/widget/src/evidence'
 import grammars from '../../ui/widget/src/grammars.json'
 import { grammarOf, lex } from '../../ui/widget/src/lexer'
 import { mend } from '../../ui/widget/src/mend'
@@ -37,6 +38,39 @@ const cite = (answer: string, sentence: string, id: string) => {
   const start = answer.indexOf(sentence)
   return { collection: 'docs', document_id: id, start, end: start + sentence.length }
 }
+
+describe('what sources say of sentences', () => {
+  const ANSWER =
+    'It is **free** [keys.txt]. Call `a.b()` or see [the guide](https://a.b/c) soon [keys.txt, widget.txt].\n\n1. It is free for 30 days.'
+  const SENTENCES = ['It is **free** [keys.txt].', 'Call', '1. It is free for 30 days.']
+  const support = SENTENCES.map((text, index) => {
+    const start = ANSWER.indexOf(text)
+    const end = index === 1 ? ANSWER.indexOf('\n') : start + text.length
+    return { start, end, support: 'not_found' as const }
+  })
+  const LETTERS = 'ItisfreeCallaborseetheguidesoonItisfreefor30days'
+  const found = (letters: string) =>
+    placesIn(letters, ANSWER, support, SOURCES).map(({ from, to }) => letters.slice(from, to))
+
+  test('is found on the page by letters, whatever Markdown makes of them', () => {
+    expect(found(LETTERS)).toEqual(['Itisfree', 'Callaborseetheguidesoon', 'Itisfreefor30days'])
+  })
+
+  test('is left out where the page shows something else, and never said of another sentence', () => {
+    expect(found(LETTERS.replace('soon', 'later'))).toEqual(['Itisfree', 'Itisfreefor30days'])
+    expect(found('')).toEqual([])
+  })
+
+  test('is said in words, with what they lack', () => {
+    const says = (each: Parameters<typeof saysOf>[0]) => saysOf(each, ENGLISH)
+    const place = { start: 0, end: 1 }
+    expect(says({ ...place, support: 'supported' })).toEqual([ENGLISH.supported])
+    expect(says({ ...place, support: 'partly', missing: ['300', '$&'] })).toEqual([
+      ENGLISH.partly,
+      'Not in the sources: 300, $&',
+    ])
+  })
+})
 
 describe('citations', () => {
   test('leaves no full stop alone behind a label', () => {
@@ -132,10 +166,19 @@ describe('citations', () => {
     // A sentence that shares one word with the question is not what it means, and a heading is not a passage.
     const page = source(1, 'page', '## Waits\n\nAfter a long wait, the train came at last to the platform.')
     expect(passageOf(page, undefined, 'How long is history kept?')).toEqual({
+      path: ['Waits'],
       before: '',
-      marked: 'Waits After a long wait, the train came at last to the platform.',
+      marked: 'After a long wait, the train came at last to the platform.',
       after: '',
     })
+    const nested =
+      '# Keys\n## Pages\n```sh\n# no heading\n```\nOf pages.\n\n## Ends\n### By hand\nDelete the key.'
+    expect(passageOf(source(1, 'nested', nested), 'Delete the key.', '').path).toEqual([
+      'Keys',
+      'Ends',
+      'By hand',
+    ])
+    expect(passageOf(source(1, 'nested', nested), 'Of pages.', '').path).toEqual(['Keys', 'Pages'])
     expect(passageOf(source(1, 'none'), undefined, 'x')).toEqual({ before: '', marked: '', after: '' })
   })
 })

@@ -3,6 +3,7 @@
 import type { BlockOptions } from './blocks'
 import type { Card } from './card'
 import { h, icon } from './dom'
+import type { Evidence } from './evidence'
 import type { Frame } from './frame'
 import type { Markdown } from './markdown'
 import type { Session, Turn } from './session'
@@ -117,17 +118,15 @@ export class ConversationView {
   }
 
   get #host() {
-    const { words, session, ask, cited, card, frame, rate, colour } = this.#options
+    const { words, session, ask, cited, card, rate, colour } = this.#options
     return {
       words,
       ask,
       ...(rate && { rate }),
       markdown: () => this.#markdown,
       colour,
-      cite: (opener: HTMLElement, source: Source, quote: string | undefined, sentence: string) => {
-        card.open(opener, frame.main, source, quote, sentence)
-        cited(source)
-      },
+      cite: (opener: HTMLElement, evidence: () => Evidence, peeks: boolean) =>
+        card.serve(opener, evidence, peeks, cited),
       copied: (text: string, button: HTMLButtonElement) => this.copy(text, button),
       say: (text: string) => this.say(text),
       isLast: (turn: Turn) => session()?.turns.at(-1) === turn,

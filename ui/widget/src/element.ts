@@ -168,7 +168,10 @@ export class ParleyChat extends AttributeElement {
       },
     )
     this.#frame = frame
-    this.#card = new Card(() => this.#words)
+    this.#card = new Card(
+      () => this.#words,
+      () => frame.main,
+    )
     frame.main.append(this.#card.element)
     this.shadowRoot!.replaceChildren(frame.root)
     this.#session = new Session(

@@ -1,10 +1,19 @@
-/** Thumbs below an answer, and a field for a comment once one of them is pressed. */
+/** Thumbs below an answer, and once one of them is pressed a field for a comment, with reasons to choose for the thumb down. */
 import { h, iconButton } from './dom'
 import type { Turn } from './turn'
 import type { Feedback, Rating } from './wire'
 import type { Words } from './words'
 
 const LONGEST_COMMENT = 2_000
+
+/** What may be wrong with an answer, as the server stores it, and the words for it. */
+export const REASONS: Record<string, keyof Words> = {
+  wrong: 'wrong',
+  off_topic: 'offTopic',
+  outdated: 'outdated',
+  incomplete: 'incomplete',
+  unclear: 'unclear',
+}
 
 export interface FeedbackHost {
   words: Words
@@ -22,8 +31,9 @@ export class FeedbackView {
   readonly #note = h('p', { class: 'feedback-note' })
   readonly #field: HTMLTextAreaElement
   readonly #form: HTMLFormElement
-  /** One request at a time, so that the last press is the last word. */
-  #isSending = false
+  readonly #reasons: HTMLElement
+  /** One request after another, so that the last press is the last word. */
+  #sent: Promise<boolean> = Promise.resolve(true)
 
   constructor(turn: Turn, host: FeedbackHost) {
     this.#turn = turn
@@ -49,6 +59,18 @@ export class FeedbackView {
     })
     const button = (kind: string, type: string, text: string, onclick?: () => void) =>
       h('button', { type, class: kind, onclick: onclick ?? (() => {}) }, text)
+    const reasons = Object.entries(REASONS).map(([reason, name]) =>
+      h(
+        'button',
+        { type: 'button', class: 'reason', 'data-reason': reason, onclick: () => this.#choose(reason) },
+        words[name],
+      ),
+    )
+    this.#reasons = h(
+      'div',
+      { class: 'reasons', part: 'reasons', role: 'group', 'aria-label': words.reasons },
+      ...reasons,
+    )
     this.#form = h(
       'form',
       {
@@ -60,10 +82,12 @@ export class FeedbackView {
         },
         onkeydown: (event: KeyboardEvent) => {
           if (event.key !== 'Escape' || event.isComposing) return
+          event.preventDefault()
           event.stopPropagation()
           this.#close()
         },
       },
+      this.#reasons,
       this.#field,
       h(
         'div',
@@ -77,43 +101,60 @@ export class FeedbackView {
   }
 
   update(): void {
+    const { rating, reasons = [] } = this.#turn.feedback ?? {}
     for (const button of this.buttons) {
-      button.setAttribute('aria-pressed', String(button.dataset.rating === this.#turn.feedback?.rating))
+      button.setAttribute('aria-pressed', String(button.dataset.rating === rating))
+    }
+    this.#reasons.hidden = rating !== 'down'
+    for (const button of this.#reasons.querySelectorAll('button')) {
+      button.setAttribute('aria-pressed', String(reasons.includes(button.dataset.reason ?? '')))
     }
   }
 
   async #press(rating: Rating): Promise<void> {
     const { words } = this.#host
-    const isWithdrawn = this.#turn.feedback?.rating === rating
-    if (!(await this.#send(isWithdrawn ? undefined : { rating }))) return
+    const sent = await this.#send((before) => (before?.rating === rating ? undefined : { rating }))
+    if (!sent) return
+    const isWithdrawn = this.#turn.feedback === undefined
     this.#field.value = ''
     this.#form.hidden = isWithdrawn
     this.#tell(isWithdrawn ? words.withdrawn : words.thanks)
+    // What it asks would stand below the end of a small screen.
+    this.#form.scrollIntoView({ block: 'nearest' })
+  }
+
+  /** Adds a reason, or takes it back. It is sent at once: not everybody presses the button below. */
+  #choose(reason: string): void {
+    this.#send((before) => {
+      if (before?.rating !== 'down') return before
+      const { reasons: chosen = [], ...rest } = before
+      const reasons = chosen.includes(reason) ? chosen.filter((each) => each !== reason) : [...chosen, reason]
+      return { ...rest, ...(reasons.length > 0 && { reasons }) }
+    })
   }
 
   async #comment(): Promise<void> {
     const comment = this.#field.value.trim()
-    const { feedback } = this.#turn
-    if (comment === '' || !feedback) return this.#close()
-    if (!(await this.#send({ ...feedback, comment }))) return
+    if (comment === '' || !this.#turn.feedback) return this.#close()
+    if (!(await this.#send((before) => before && { ...before, comment }))) return
     this.#close()
     this.#tell(this.#host.words.thanks)
   }
 
-  /** @returns whether the server has taken it */
-  async #send(feedback: Feedback | undefined): Promise<boolean> {
-    if (this.#isSending) return false
-    this.#isSending = true
-    try {
-      await this.#host.rate(this.#turn, feedback)
-      return true
-    } catch {
-      this.#tell(this.#host.words.failed)
-      return false
-    } finally {
-      this.#isSending = false
-      this.update()
-    }
+  /** @param change of what was said before. @returns whether the server has taken it */
+  #send(change: (before: Feedback | undefined) => Feedback | undefined): Promise<boolean> {
+    this.#sent = this.#sent.then(async () => {
+      try {
+        await this.#host.rate(this.#turn, change(this.#turn.feedback))
+        return true
+      } catch {
+        this.#tell(this.#host.words.failed)
+        return false
+      } finally {
+        this.update()
+      }
+    })
+    return this.#sent
   }
 
   #tell(text: string): void {

@@ -350,6 +350,7 @@ export class Session {
     else if (type === 'followups') turn.followups = data.questions
     else if (type === 'done') {
       turn.answer = data.answer
+      turn.support = data.support ?? []
       if (turn.versions) turn.versions = [...turn.versions, number]
       this.#remember(this.id, true)
       this.#finish(turn, 'done')

@@ -168,6 +168,8 @@ function insertionPoint(answer: string, start: number, end: number): number {
 
 /** A passage of a source, in three parts: the one in the middle is what is cited. */
 export interface Passage {
+  /** the headings above it, outermost first; absent: none */
+  path?: string[]
   before: string
   marked: string
   after: string
@@ -189,30 +191,68 @@ export function passageOf(source: Source, quote: string | undefined, sentence: s
   // What is around a sentence is of its paragraph: other fields may be names and dates.
   const paragraphs = source.texts.flatMap(paragraphsOf)
   const named = plain(quote ?? '')
-  const quoted = named === '' ? undefined : paragraphs.find((text) => text.includes(named))
-  const marked = quoted === undefined ? likest(paragraphs, named || plain(sentence)) : named
-  const whole = quoted ?? paragraphs.find((text) => text.includes(marked))
-  if (marked === '' || whole === undefined) {
-    return { before: '', marked: named || cutAt(paragraphs[0] ?? '', BEGINNING), after: '' }
+  const quoted = named === '' ? undefined : paragraphs.find(({ text }) => text.includes(named))
+  const marked =
+    quoted === undefined
+      ? likest(
+          paragraphs.map(({ text }) => text),
+          named || plain(sentence),
+        )
+      : named
+  const found = quoted ?? paragraphs.find(({ text }) => text.includes(marked))
+  if (marked === '' || found === undefined) {
+    const [{ text, path } = { text: '', path: [] }] = named === '' ? paragraphs : []
+    return {
+      ...(path.length > 0 && { path }),
+      before: '',
+      marked: named || cutAt(text, BEGINNING),
+      after: '',
+    }
   }
+  const { text: whole, path } = found
   const at = whole.indexOf(marked)
   const end = at + marked.length
   const after = cutAt(whole.slice(end), CONTEXT)
   const from = at > CONTEXT ? whole.indexOf(' ', at - CONTEXT) + 1 || at - CONTEXT : 0
-  return { before: (from > 0 && from <= at ? '… ' : '') + whole.slice(Math.min(from, at), at), marked, after }
+  const before = (from > 0 && from <= at ? '… ' : '') + whole.slice(Math.min(from, at), at)
+  return { ...(path.length > 0 && { path }), before, marked, after }
 }
 
-/** The paragraphs of a text. One of a few words says nothing without the next. */
-function paragraphsOf(text: string): string[] {
-  const paragraphs: string[] = []
-  for (const part of text
-    .split(/\n\s*\n/)
-    .map(plain)
-    .filter(Boolean)) {
+interface Paragraph {
+  text: string
+  /** the headings above it, outermost first */
+  path: string[]
+}
+
+const FENCE = /^\s*(?:```|~~~)/
+const HEADING = /^(#{1,6})\s+(.*)/
+
+/** The paragraphs of a text, under their headings. One of a few words says nothing without the next. */
+function paragraphsOf(text: string): Paragraph[] {
+  const paragraphs: Paragraph[] = []
+  let headings: { level: number; text: string }[] = []
+  let lines: string[] = []
+  let isCode = false
+  const end = () => {
+    const text = plain(lines.join('\n'))
+    lines = []
+    if (text === '') return
+    const path = headings.map((heading) => heading.text)
     const last = paragraphs.at(-1)
-    if (last !== undefined && last.length < FEW) paragraphs[paragraphs.length - 1] = `${last} ${part}`
-    else paragraphs.push(part)
+    if (last && last.text.length < FEW && last.path.join('\n') === path.join('\n')) last.text += ` ${text}`
+    else paragraphs.push({ text, path })
   }
+  for (const line of text.split('\n')) {
+    if (FENCE.test(line)) isCode = !isCode
+    const [, marks, heading] = (!isCode && HEADING.exec(line)) || []
+    if (marks !== undefined || line.trim() === '') end()
+    if (marks === undefined) lines.push(line)
+    else {
+      const above = headings.filter(({ level }) => level < marks.length)
+      headings = [...above, { level: marks.length, text: plain(heading ?? '') }]
+    }
+  }
+  end()
   return paragraphs
 }
 

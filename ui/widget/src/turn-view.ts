@@ -1,11 +1,13 @@
 /** A question with its answer, as elements. */
 import { type BlockOptions, Blocks } from './blocks'
+import { Check } from './check'
 import { h, icon, iconButton } from './dom'
+import { type Evidence, saysOf } from './evidence'
 import { type FeedbackHost, FeedbackView } from './feedback-view'
 import type { Markdown } from './markdown'
 import { markAnswer, type Source, shownPart, withMarks, withoutMarks } from './sources'
 import { isRunning, type Turn } from './turn'
-import type { TurnFault } from './wire'
+import type { SentenceSupport, TurnFault } from './wire'
 import { FAULTS, type Words } from './words'
 
 /** What a turn asks of the widget. */
@@ -13,7 +15,11 @@ export interface TurnHost extends Partial<Pick<FeedbackHost, 'rate'>> {
   words: Words
   markdown(): Markdown | undefined
   ask(question: string, replaces?: Turn): void
-  cite(opener: HTMLElement, source: Source, quote: string | undefined, sentence: string): void
+  /**
+   * Has an element show a passage when it is pressed.
+   * @param peeks whether it does when it is pointed at or focused, too
+   */
+  cite(opener: HTMLElement, evidence: () => Evidence, peeks: boolean): void
   copied(text: string, button: HTMLButtonElement): void
   colour?: BlockOptions['colour']
   /** says something to whoever listens */
@@ -36,6 +42,7 @@ export class TurnView {
   readonly #tools = h('div', { class: 'tools', hidden: true })
   readonly #followups = h('div', { class: 'followups', hidden: true })
   readonly #blocks: Blocks
+  readonly #check: Check
   /** absent where answers are not rated */
   readonly #feedback: FeedbackView | undefined
   #sourcesShown = ''
@@ -53,6 +60,7 @@ export class TurnView {
       copy: host.copied,
       colour: host.colour,
     })
+    this.#check = new Check(turn, this.#blocks.element, host, (sentence) => this.#doubt(sentence))
     const { rate } = host
     this.#feedback = rate && new FeedbackView(turn, { words, rate, say: host.say })
     const edit = iconButton('edit', words.edit, () => this.#edit(), { class: 'tool edit' })
@@ -70,6 +78,7 @@ export class TurnView {
       this.#blocks.element,
       this.#problem,
       this.#tools,
+      this.#check.note,
       ...(this.#feedback ? [this.#feedback.element] : []),
       this.#followups,
     )
@@ -98,7 +107,7 @@ export class TurnView {
       if (titles !== this.#titles) this.#blocks.reset()
       this.#titles = titles
       this.#shown = shown
-      if (text !== '' || ended) this.#blocks.update(text, markdown, ended)
+      if (text !== '' || ended) this.#check.around(() => this.#blocks.update(text, markdown, ended))
     }
     this.#feedback?.update()
     for (const spoken of this.#blocks.spoken.splice(0)) this.#host.say(spoken)
@@ -124,11 +133,12 @@ export class TurnView {
           class: dim ? 'chip dim' : 'chip',
           'aria-haspopup': 'dialog',
           'aria-expanded': 'false',
-          onclick: () => this.#host.cite(chip, source, this.#quoteOf(source), this.#turn.question),
         },
         h('span', { class: 'number' }, String(source.number)),
         h('span', { class: 'chip-title', dir: 'auto' }, source.title),
       )
+      const { question: sentence } = this.#turn
+      this.#host.cite(chip, () => ({ source, quote: this.#quoteOf(source), sentence }), false)
       return h('li', {}, chip)
     })
     this.#sources.replaceChildren(
@@ -165,15 +175,34 @@ export class TurnView {
         'aria-label': `${words.source} ${number}: ${source.title}`,
         'aria-haspopup': 'dialog',
         'aria-expanded': 'false',
-        onclick: () => {
-          const quote = citation === undefined ? undefined : this.#turn.citations[citation]?.quote
-          const sentence = digit.closest('p, li, td, th, h1, h2, h3, h4')?.textContent ?? ''
-          this.#host.cite(digit, source, quote, sentence)
-        },
       },
       h('span', { 'aria-hidden': 'true' }, String(number)),
     )
+    const evidence = () => ({
+      source: this.#turn.sources[number - 1] ?? source,
+      quote: citation === undefined ? undefined : this.#turn.citations[citation]?.quote,
+      sentence: digit.closest('p, li, td, th, h1, h2, h3, h4')?.textContent ?? '',
+      support: this.#check.at(digit),
+    })
+    this.#host.cite(digit, evidence, true)
     return digit
+  }
+
+  /** Stands behind a sentence that the sources do not support. */
+  #doubt(support: SentenceSupport): HTMLElement {
+    const mark = h(
+      'button',
+      {
+        type: 'button',
+        class: 'cite doubt',
+        'aria-label': saysOf(support, this.#host.words)[0],
+        'aria-haspopup': 'dialog',
+        'aria-expanded': 'false',
+      },
+      h('span', { 'aria-hidden': 'true' }, '?'),
+    )
+    this.#host.cite(mark, () => ({ sentence: '', support }), true)
+    return mark
   }
 
   #showEnd(): void {
@@ -203,7 +232,7 @@ export class TurnView {
     const copy = iconButton('copy', words.copy, () =>
       this.#host.copied(withoutMarks(answer, this.#turn.sources), copy),
     )
-    this.#tools.replaceChildren(copy)
+    this.#tools.replaceChildren(copy, ...(this.#turn.support.length > 0 ? [this.#check.button] : []))
     if (!busy() && !isPast) this.#tools.append(iconButton('again', words.regenerate, askAgain))
     this.#tools.append(...(this.#feedback?.buttons ?? []), ...(busy() ? [] : this.#versions()))
     this.#followups.hidden = followups.length === 0 || !last || state !== 'done' || isPast
@@ -279,6 +308,7 @@ export class TurnView {
         onkeydown: (event: KeyboardEvent) => {
           if (event.isComposing) return
           if (event.key === 'Escape') {
+            event.preventDefault()
             event.stopPropagation()
             done()
           } else if (event.key === 'Enter' && !event.shiftKey) {

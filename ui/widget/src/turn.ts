@@ -1,6 +1,6 @@
 /** A turn as a page has it. */
 import { type Source, sourcesCited } from './sources'
-import type { AttachedFile, Citation, Feedback, Front, StoredTurn, TurnFault } from './wire'
+import type { AttachedFile, Citation, Feedback, Front, SentenceSupport, StoredTurn, TurnFault } from './wire'
 
 /** `reading`: its sources are found, and nothing is written yet. */
 export type TurnState = 'searching' | 'reading' | 'writing' | 'done' | 'stopped' | 'failed'
@@ -22,6 +22,8 @@ export interface Turn {
   sources: Source[]
   citations: Citation[]
   followups: string[]
+  /** of each sentence that a language model wrote; empty: nobody knows */
+  support: SentenceSupport[]
   /** what the visitor says of the answer */
   feedback?: Feedback | undefined
   /** the turn that it is to replace, with whatever came after that */
@@ -38,18 +40,22 @@ export interface Turn {
 export const ownOf = ({ feedback = [] }: StoredTurn): Feedback | undefined => {
   const own = feedback.find((each) => each.own)
   if (!own) return undefined
-  const { rating, comment } = own
-  return { ...(rating !== undefined && { rating }), ...(comment !== undefined && { comment }) }
+  const { rating, comment, reasons } = own
+  return {
+    ...(rating !== undefined && { rating }),
+    ...(comment !== undefined && { comment }),
+    ...(reasons !== undefined && { reasons }),
+  }
 }
 
 /** A finished turn, as the server stores it. */
 export const turnOf = (stored: StoredTurn, front: Partial<Front>): Turn => {
-  const { turn: number, question, answer, citations, followups = [], versions } = stored
+  const { turn: number, question, answer, citations, followups = [], support = [], versions } = stored
   const sources = sourcesCited(citations, front)
   const feedback = ownOf(stored)
   return {
     ...blank(),
-    ...{ number, question, answer, citations, followups, sources, feedback },
+    ...{ number, question, answer, citations, followups, support, sources, feedback },
     ...(versions && { versions }),
     state: 'done',
   }
@@ -63,4 +69,5 @@ export const blank = (): Turn => ({
   sources: [],
   citations: [],
   followups: [],
+  support: [],
 })

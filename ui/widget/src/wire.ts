@@ -25,12 +25,24 @@ export interface Citation {
   quote?: string
 }
 
+/** Whether the sources support a sentence of an answer that a language model wrote. */
+export interface SentenceSupport {
+  /** its place in the answer, in UTF-16 units */
+  start: number
+  end: number
+  support: 'supported' | 'partly' | 'not_found'
+  /** numbers and names that the sources lack */
+  missing?: string[]
+}
+
 export type Rating = 'up' | 'down'
 
 /** What a visitor says of an answer. */
 export interface Feedback {
   rating?: Rating
   comment?: string
+  /** what is wrong with it, of REASONS (feedback-view.ts) or in somebody's own words */
+  reasons?: string[]
 }
 
 export interface StoredTurn {
@@ -39,6 +51,7 @@ export interface StoredTurn {
   answer: string
   citations: Citation[]
   followups?: string[]
+  support?: SentenceSupport[]
   feedback?: (Feedback & { own: boolean })[]
   /** turns that answered the same question, oldest first; absent: this one alone */
   versions?: number[]

@@ -62,6 +62,19 @@ export const ENGLISH = {
   gone: 'This conversation has expired. Start a new chat.',
   older: 'Earlier version',
   newer: 'Later version',
+  verify: 'Check against the sources',
+  allSupported: 'The sources support every sentence.',
+  doubted: 'Sentences that the sources do not fully support: {n} of {all}.',
+  supported: 'The sources support this sentence.',
+  partly: 'The sources support this sentence in part.',
+  notFound: 'Not found in the sources.',
+  missing: 'Not in the sources: {list}',
+  reasons: 'What is wrong with it?',
+  wrong: 'It is wrong',
+  offTopic: 'Not what I asked',
+  outdated: 'Out of date',
+  incomplete: 'Something is missing',
+  unclear: 'Hard to follow',
 }
 
 export type Words = typeof ENGLISH

@@ -1,6 +1,7 @@
 /** The chat: a conversation, and beside it why its answers are what they are. */
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { Card } from '../../../widget/src/card'
+import type { Evidence } from '../../../widget/src/evidence'
 import { grammarOf, lex, render } from '../../../widget/src/markdown'
 import type { Turn } from '../../../widget/src/session'
 import type { TurnHost } from '../../../widget/src/turn-view'
@@ -179,7 +180,14 @@ function useStage(chat: Chat) {
   const scroller = useRef<HTMLDivElement>(null)
   const live = useRef<HTMLDivElement>(null)
   const follows = useRef(true)
-  const card = useMemo(() => new Card(() => WORDS), [])
+  const card = useMemo(
+    () =>
+      new Card(
+        () => WORDS,
+        () => holder.current!,
+      ),
+    [],
+  )
 
   useEffect(() => {
     holder.current?.append(card.element)
@@ -201,17 +209,7 @@ function useStage(chat: Chat) {
         follows.current = true
         chat.ask(question, replaces)
       },
-      cite: (opener, source, quote, sentence) =>
-        card.open(
-          opener,
-          holder.current!,
-          {
-            ...source,
-            url: source.url ?? location.origin + pageOf(`${source.collection}/${source.documentId}`),
-          },
-          quote,
-          sentence,
-        ),
+      cite: (opener, evidence, peeks) => card.serve(opener, () => linked(evidence()), peeks),
       copied: (text, button) => copy(text, button, say),
       say,
       rate: (turn, feedback) => chat.session.rate(turn, feedback),
@@ -261,6 +259,15 @@ function useStage(chat: Chat) {
   }
   return { holder, scroller, live, host, scrolled, away, toEnd }
 }
+
+/** Documents without an address have the console's own page. */
+const linked = ({ source, ...evidence }: Evidence): Evidence => ({
+  ...evidence,
+  source: source && {
+    ...source,
+    url: source.url ?? location.origin + pageOf(`${source.collection}/${source.documentId}`),
+  },
+})
 
 /** pixels between what is seen and the end */
 const leftOf = ({ scrollHeight, scrollTop, clientHeight }: HTMLElement): number =>

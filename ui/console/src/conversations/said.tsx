@@ -1,4 +1,6 @@
 /** What is said of an answer: by people, and by the documents, which support its sentences or do not. */
+import { REASONS } from '../../../widget/src/feedback-view'
+import { WORDS } from '../chat/words'
 import { many, when } from '../parts/format'
 import { Icon } from '../parts/icon'
 import type { GivenFeedback, RecordedTurn } from './record'
@@ -22,7 +24,7 @@ export function Said({ feedback }: { feedback: GivenFeedback[] | undefined }) {
               <p class="badges">
                 {each.reasons.map((reason) => (
                   <span key={reason} class="badge">
-                    {reason}
+                    {inWords(reason)}
                   </span>
                 ))}
               </p>
@@ -33,6 +35,10 @@ export function Said({ feedback }: { feedback: GivenFeedback[] | undefined }) {
     </ul>
   )
 }
+
+/** A reason as the widget words it, or in the words of whoever gave it. */
+const inWords = (reason: string): string =>
+  Object.hasOwn(REASONS, reason) ? WORDS[REASONS[reason]!] : reason
 
 function titleOf({ rating, score }: GivenFeedback): string {
   const rated = rating === 'up' ? 'Good answer' : rating === 'down' ? 'Bad answer' : 'Comment'
