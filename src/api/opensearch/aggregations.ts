@@ -5,7 +5,7 @@
 import { floor, later, timeOf } from '../../lib/dates'
 import { MAX_FACET_VALUES } from '../../search/limits'
 import type { FacetCounts, SearchResult } from '../../search/types'
-import { illegalArgument, noValues, parsingError, unsupported } from './errors'
+import { illegalArgument, noValues, parsingError, requireKeys, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import { type Filter, plain, same } from './filter'
 import { compileQuery, rangeFilter } from './query'
@@ -86,8 +86,7 @@ function parseOptions(
     return { target: undefined, size: 1, order: ['_count', 'desc'], filter }
   }
   const known = BUCKETS[type] ?? ['field']
-  const unknown = Object.keys(options).find((key) => !known.includes(key))
-  if (unknown !== undefined) throw parsingError(`[${type}] unknown field [${unknown}]`)
+  requireKeys(options, known, (key) => parsingError(`[${type}] unknown field [${key}]`))
   const { field, size = type === 'terms' ? 10 : MOST_INTERVALS, order = { _count: 'desc' } } = options
   if (typeof field !== 'string')
     throw illegalArgument(`Required one of fields [field], but none were specified in [${name}].`)

@@ -1,6 +1,6 @@
 /** The compiled form of a DSL query. */
 import { comparedTokens } from '../../search/text/terms'
-import { parsingError, unsupported } from './errors'
+import { parsingError, requireOptions, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import type { Filter } from './filter'
 import { isObject, type Json } from './route'
@@ -74,12 +74,12 @@ export function checkBoost(body: Json): Json {
   return body
 }
 
+/** The options of `bool`. */
+export const BOOL_OPTIONS = ['must', 'filter', 'should', 'must_not', 'minimum_should_match']
+
 /** The options of a query that has no field of its own. @throws ApiError 400 */
 export function options({ name, body }: Clause, known: readonly string[] = []): Json {
-  for (const key of Object.keys(checkBoost(body))) {
-    if (key !== 'boost' && !known.includes(key))
-      throw parsingError(`[${name}] query does not support [${key}]`)
-  }
+  requireOptions(name, checkBoost(body), ['boost', ...known])
   return body
 }
 
@@ -110,10 +110,6 @@ export function single(
     }
     return [lookUp(fields, field), { [short]: given }]
   }
-  for (const key of Object.keys(checkBoost(given))) {
-    if (key !== short && key !== 'boost' && !known.includes(key)) {
-      throw parsingError(`[${name}] query does not support [${key}]`)
-    }
-  }
+  requireOptions(name, checkBoost(given), ['boost', ...(short === undefined ? [] : [short]), ...known])
   return [lookUp(fields, field), given]
 }

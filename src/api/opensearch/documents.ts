@@ -13,16 +13,19 @@ import {
   answer,
   errorCause,
   illegalArgument,
+  incomplete,
   indexNotFound,
   OpenSearchError,
+  parseError,
   parsingError,
+  requireKeys,
   unsupported,
+  WRITTEN,
 } from './errors'
 import { Fields } from './fields'
 import { equals, type Filter, filterBy } from './filter'
 import { openOrCreate } from './indices'
 import { compileQuery } from './query'
-import { FIRST, read } from './reading'
 import {
   type Index,
   isObject,
@@ -35,7 +38,7 @@ import {
   readObject,
 } from './route'
 import { queryOf } from './search'
-import { newId, sourceFilter, toDocument, toSource } from './source'
+import { FIRST, newId, sourceFilter, toDocument, toSource } from './source'
 
 /** PUT|POST /:index/_doc[/:id], and _create. */
 export async function indexDocument(call: Call): Promise<Response> {
@@ -113,28 +116,36 @@ export async function getSource({ env, path, query }: Call): Promise<Json> {
   return (sourceFilter(undefined, query) ?? ((source) => source))(toSource(document))
 }
 
+/** Reads a document; undefined if there is none with that id. */
+async function read(index: Index, id: string): Promise<Document | undefined> {
+  try {
+    return unwrap(await index.object.get(id, '', ''))
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error
+    // A deleted index also answers 404, so check that the index exists.
+    unwrap(await index.object.schema())
+    return undefined
+  }
+}
+
 /** Documents that one request may ask for by id. */
 const MOST_IDS = 500
 
 /** GET|POST [/:index]/_mget */
 export async function multiGet(call: Call): Promise<Json> {
   const { env, path, query, access, record } = call
-  const { docs, ids, ...others } = await readObject(call.request)
-  const unknown = Object.keys(others)[0]
-  if (unknown !== undefined) throw parsingError(`unexpected token [START_OBJECT], unknown key [${unknown}]`)
+  const body = await readObject(call.request)
+  const unknown = (key: string) => parsingError(`unexpected token [START_OBJECT], unknown key [${key}]`)
+  requireKeys(body, ['docs', 'ids'], unknown)
+  const { docs, ids } = body
   const given = docs ?? (Array.isArray(ids) ? ids.map((_id) => ({ _id })) : undefined)
-  if (!Array.isArray(given) || given.length === 0) {
-    throw new OpenSearchError(
-      400,
-      'action_request_validation_exception',
-      'Validation Failed: 1: no documents to get;',
-    )
-  }
+  if (!Array.isArray(given) || given.length === 0) throw incomplete('no documents to get')
   if (given.length > MOST_IDS) throw illegalArgument(`[_mget] takes at most ${MOST_IDS} documents`)
   const wanted = given.map((each) => {
-    const { _index = path.collection, _id, _source, ...rest } = isObject(each) ? each : {}
-    const strange = Object.keys(rest)[0]
-    if (strange !== undefined) throw illegalArgument(`[_mget] does not support [${strange}] of a document`)
+    const asked = isObject(each) ? each : {}
+    const strange = (key: string) => illegalArgument(`[_mget] does not support [${key}] of a document`)
+    requireKeys(asked, ['_index', '_id', '_source'], strange)
+    const { _index = path.collection, _id, _source } = asked
     if (typeof _index !== 'string') throw illegalArgument('index is missing')
     if (typeof _id !== 'string' && typeof _id !== 'number') throw illegalArgument('id is missing')
     return { name: _index, id: String(_id), shown: sourceFilter(_source, query) }
@@ -188,10 +199,9 @@ export async function deleteByQuery({ env, path, query, request, record }: Call)
   }
   if (wait !== undefined && !isOn(wait))
     throw unsupported('[wait_for_completion: false] of [_delete_by_query]')
-  const { query: given, ...others } = await readObject(request, {})
-  const unknown = Object.keys(others)[0]
-  if (unknown !== undefined) throw parsingError(`request does not support [${unknown}]`)
-  const wanted = query.q === undefined ? given : queryOf(query)
+  const body = await readObject(request, {})
+  requireKeys(body, ['query'], (key) => parsingError(`request does not support [${key}]`))
+  const wanted = query.q === undefined ? body.query : queryOf(query)
   if (wanted === undefined) throw parsingError('query is missing')
   const index = await openIndex(env, path.collection!)
   const compiled = compileQuery(wanted, new Fields(unwrap(await index.object.schema())))
@@ -329,8 +339,8 @@ function runsOf(operations: Operation[]): Operation[][] {
 
 /** @throws ApiError 400 if the whole request is faulty */
 function parseBulk(text: string, otherwise: string | undefined): Operation[] {
-  if (text === '') throw new OpenSearchError(400, 'parse_exception', 'request body is required')
-  if (text.trim() === '') throw invalid('no requests added')
+  if (text === '') throw parseError('request body is required')
+  if (text.trim() === '') throw incomplete('no requests added')
   if (!text.endsWith('\n')) throw illegalArgument('The bulk request must be terminated by a newline [\\n]')
   const lines = text.split('\n')
   const operations: Operation[] = []
@@ -372,24 +382,20 @@ function parseAction(line: string, number: number, otherwise: string | undefined
   if (strange !== undefined) {
     throw illegalArgument(`Action/metadata line [${number}] contains an unknown parameter [${strange}]`)
   }
-  if (typeof _index !== 'string' || _index === '') throw invalid('index is missing')
+  if (typeof _index !== 'string' || _index === '') throw incomplete('index is missing')
   if (_id === undefined || _id === null) {
-    if (action === 'update' || action === 'delete') throw invalid('id is missing')
+    if (action === 'update' || action === 'delete') throw incomplete('id is missing')
     return { action: action as Action, index: _index, id: newId() }
   }
   return { action: action as Action, index: _index, id: String(_id) }
 }
 
-const invalid = (message: string): OpenSearchError =>
-  new OpenSearchError(400, 'action_request_validation_exception', `Validation Failed: 1: ${message};`)
-
 /** @throws ApiError 400 that names what is unknown */
 function checkUpdate(source: Json): void {
-  const { doc, doc_as_upsert, upsert, detect_noop: _, ...others } = source
-  const [strange] = Object.keys(others)
-  if (strange !== undefined)
-    throw illegalArgument(`[UpdateRequest] does not support [${strange}]: give a [doc]`)
-  if (!isObject(doc)) throw invalid('script or doc is missing')
+  const strange = (key: string) => illegalArgument(`[UpdateRequest] does not support [${key}]: give a [doc]`)
+  requireKeys(source, ['doc', 'doc_as_upsert', 'upsert', 'detect_noop'], strange)
+  const { doc, doc_as_upsert, upsert } = source
+  if (!isObject(doc)) throw incomplete('script or doc is missing')
   if (upsert !== undefined && !isObject(upsert))
     throw illegalArgument('[UpdateRequest] [upsert] has to be an object')
   if (doc_as_upsert !== undefined && typeof doc_as_upsert !== 'boolean') {
@@ -563,7 +569,7 @@ const item = (name: string, id: string, result: string, status: number): Item =>
   _id: id,
   ...FIRST,
   result,
-  _shards: { total: 1, successful: 1, failed: 0 },
+  _shards: WRITTEN,
   status,
 })
 

@@ -3,13 +3,15 @@ import { ApiError, type Failure, inFull } from '../../errors'
 import { nearest } from '../../lib/nearest'
 import { type FailedRequest, failureOf } from '../http/deliver'
 
+type Json = Record<string, unknown>
+
 /** An error that names its OpenSearch type and further fields of its envelope. */
 export class OpenSearchError extends ApiError {
   constructor(
     status: number,
     readonly type: string,
     message: string,
-    readonly details: Readonly<Record<string, unknown>> = {},
+    readonly details: Readonly<Json> = {},
     /** whether OpenSearch meets it on a shard, and so reports a failed search with this as its cause */
     readonly onShard = false,
   ) {
@@ -22,6 +24,19 @@ export const illegalArgument = (message: string): OpenSearchError =>
 
 export const parsingError = (message: string): OpenSearchError =>
   new OpenSearchError(400, 'parsing_exception', message)
+
+export const parseError = (message: string, details?: Json): OpenSearchError =>
+  new OpenSearchError(400, 'parse_exception', message, details)
+
+/** A request without what it needs. @param faults what OpenSearch says of each */
+export const incomplete = (...faults: string[]): OpenSearchError => {
+  const numbered = faults.map((fault, at) => `${at + 1}: ${fault};`).join('')
+  return new OpenSearchError(400, 'action_request_validation_exception', `Validation Failed: ${numbered}`)
+}
+
+/** @param of what the text was given for */
+export const notANumber = (text: unknown, of = ''): OpenSearchError =>
+  new OpenSearchError(400, 'number_format_exception', `For input string: "${String(text)}"${of}`)
 
 /** A search that fits the query language but not the index. */
 export const shardError = (message: string, type = 'query_shard_exception'): OpenSearchError =>
@@ -37,6 +52,16 @@ export const noValues = (field: string): OpenSearchError =>
 /** Something that OpenSearch has but this API does not. @param what its name in the request, and what to do */
 export const unsupported = (what: string): OpenSearchError => illegalArgument(`${what} is not supported here`)
 
+/** Refuses an object with a key that is none of some. @param refusal of a key @throws ApiError */
+export function requireKeys(body: Json, known: readonly string[], refusal: (key: string) => ApiError): void {
+  const unknown = Object.keys(body).find((key) => !known.includes(key))
+  if (unknown !== undefined) throw refusal(unknown)
+}
+
+/** The same for the options of a query. @throws ApiError 400 */
+export const requireOptions = (query: string, body: Json, known: readonly string[]): void =>
+  requireKeys(body, known, (key) => parsingError(`[${query}] query does not support [${key}]`))
+
 export const indexNotFound = (index: string): OpenSearchError =>
   new OpenSearchError(404, 'index_not_found_exception', `no such index [${index}]`, {
     index,
@@ -45,11 +70,15 @@ export const indexNotFound = (index: string): OpenSearchError =>
     index_uuid: '_na_',
   })
 
+/** Of searches; writes do not count what is skipped. */
+export const SHARDS = { total: 1, successful: 1, skipped: 0, failed: 0 }
+export const WRITTEN = { total: 1, successful: 1, failed: 0 }
+
 /** The answer of a search. @param started milliseconds since 1970 */
-export const searched = (started: number, hits: Record<string, unknown>, more?: Record<string, unknown>) => ({
+export const searched = (started: number, hits: Json, more?: Json) => ({
   took: Date.now() - started,
   timed_out: false,
-  _shards: { total: 1, successful: 1, skipped: 0, failed: 0 },
+  _shards: SHARDS,
   hits,
   ...more,
 })
@@ -78,7 +107,7 @@ const UNAUTHORIZED =
   'Unauthorized: send an API key that may do this, as `Authorization: Bearer <key>` or as the password of Basic authentication.'
 
 /** The error as an item of a bulk or an msearch. */
-export function errorCause(error: unknown, { status, message, detail }: Failure): Record<string, unknown> {
+export function errorCause(error: unknown, { status, message, detail }: Failure): Json {
   const named = error instanceof OpenSearchError ? error : undefined
   const words = status === 401 && named === undefined ? UNAUTHORIZED : message
   const reason = inFull({ message: words, ...(detail !== undefined && { detail }) })
@@ -97,7 +126,7 @@ export function errorEnvelope(error: unknown, request?: FailedRequest) {
   return { retryAfter: failure.retryAfter, body: { error: { root_cause: [cause], ...shown }, status } }
 }
 
-const failedSearch = (cause: Record<string, unknown>) => ({
+const failedSearch = (cause: Json) => ({
   type: 'search_phase_execution_exception',
   reason: 'all shards failed',
   phase: 'query',

@@ -12,8 +12,7 @@ import {
 import type { CollectionSchema, Field } from '../../search/types'
 import { unsupported } from './errors'
 import { areKeywords, keptOf, propertyAt } from './mapping'
-import { starPattern } from './pattern'
-import { shownName, storedName } from './source'
+import { shownName, starPattern, storedName } from './source'
 
 export interface Target {
   /** its name in the collection */

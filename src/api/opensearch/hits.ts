@@ -2,7 +2,7 @@
 import { timeOf } from '../../lib/dates'
 import { valuesAt } from '../../search/schema/values'
 import type { Document, Hit, SearchParameters } from '../../search/types'
-import { illegalArgument, noValues, parsingError, shardError, unsupported } from './errors'
+import { illegalArgument, noValues, parsingError, requireKeys, shardError, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import { isObject, type Json } from './route'
 import { shownName } from './source'
@@ -44,8 +44,7 @@ function keyOf(given: unknown, fields: Fields): Key {
   if (typeof name !== 'string' || others.length > 0)
     throw illegalArgument('A key of [sort] has to name one field')
   const options = isObject(body) ? body : { order: body }
-  const unknown = Object.keys(options).find((key) => !['order', 'missing', 'unmapped_type'].includes(key))
-  if (unknown !== undefined) throw unsupported(`[${unknown}] of a [sort]`)
+  requireKeys(options, ['order', 'missing', 'unmapped_type'], (key) => unsupported(`[${key}] of a [sort]`))
   const order = String(options.order ?? (name === '_score' ? 'desc' : 'asc')).toLowerCase()
   if (order !== 'asc' && order !== 'desc') throw illegalArgument(`Unknown SortOrder [${order}]`)
   if (name === '_score') return { by: `_text_match:${order}`, value: (_, score) => score }
@@ -85,24 +84,16 @@ function shown(target: Target, value: unknown): unknown {
 
 /** Characters of a word and the blank behind it, more or less. */
 const LETTERS = 6
+/** What a field may have of its own. Fragments are found in one way here, whatever the type. */
+const OF_FIELDS = ['number_of_fragments', 'fragment_size', 'type']
 
 /** @throws ApiError 400 that names what is unknown */
 export function highlightParameters(given: unknown, fields: Fields): SearchParameters {
   if (given === undefined) return { highlight_fields: 'none' }
   if (!isObject(given)) throw parsingError('[highlight] has to be an object')
-  // How fragments are found, which is one way here.
-  const {
-    fields: named,
-    pre_tags,
-    post_tags,
-    type: _,
-    encoder: __,
-    number_of_fragments,
-    fragment_size,
-    ...others
-  } = given
-  const unknown = Object.keys(others)[0]
-  if (unknown !== undefined) throw unsupported(`[${unknown}] of [highlight]`)
+  const known = ['fields', 'pre_tags', 'post_tags', 'encoder', ...OF_FIELDS]
+  requireKeys(given, known, (key) => unsupported(`[${key}] of [highlight]`))
+  const { fields: named, pre_tags, post_tags, number_of_fragments, fragment_size } = given
   const entries = (Array.isArray(named) ? named : [named]).flatMap((each) =>
     isObject(each) ? Object.entries(each) : [],
   )
@@ -112,10 +103,7 @@ export function highlightParameters(given: unknown, fields: Fields): SearchParam
   const sizes = new Set<unknown>()
   for (const [name, options] of entries) {
     const own = isObject(options) ? options : {}
-    const strange = Object.keys(own).find(
-      (key) => !['number_of_fragments', 'fragment_size', 'type'].includes(key),
-    )
-    if (strange !== undefined) throw unsupported(`[${strange}] of a field of [highlight]`)
+    requireKeys(own, OF_FIELDS, (key) => unsupported(`[${key}] of a field of [highlight]`))
     const fragments = own.number_of_fragments ?? number_of_fragments
     const targets = fields.matching(name).filter(({ kind }) => kind === 'text')
     names.push(...targets.map((target) => target.name))

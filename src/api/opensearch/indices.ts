@@ -15,11 +15,15 @@ import { originOf } from '../http/request-log'
 import type { Call } from '../http/router'
 import {
   illegalArgument,
+  incomplete,
   indexNotFound,
   OpenSearchError,
   PlainError,
+  parseError,
   parsingError,
+  requireKeys,
   unsupported,
+  WRITTEN,
 } from './errors'
 import {
   addedFields,
@@ -32,9 +36,9 @@ import {
   metadataOf,
   parseMapping,
 } from './mapping'
-import { starPattern } from './pattern'
 import { embedFields } from './pipelines'
 import { type Index, isObject, type Json, openIndex, readObject } from './route'
+import { starPattern } from './source'
 
 const ACKNOWLEDGED = { acknowledged: true }
 
@@ -58,10 +62,10 @@ type Caller = Pick<Call, 'env' | 'access' | 'record'>
 /** PUT /:index */
 export async function createIndex(call: Call): Promise<Json> {
   const name = call.path.collection!
-  const { settings, mappings, aliases, ...others } = await readObject(call.request, {})
-  const unknown = Object.keys(others)[0]
-  if (unknown !== undefined)
-    throw new OpenSearchError(400, 'parse_exception', `unknown key [${unknown}] for create index`)
+  const body = await readObject(call.request, {})
+  const unknown = (key: string) => parseError(`unknown key [${key}] for create index`)
+  requireKeys(body, ['settings', 'mappings', 'aliases'], unknown)
+  const { settings, mappings, aliases } = body
   if (aliases !== undefined && !(isObject(aliases) && Object.keys(aliases).length === 0)) {
     throw unsupported('[aliases] of a new index: add them by POST /_aliases; here it')
   }
@@ -240,13 +244,7 @@ export async function getSettings(call: Call): Promise<Json> {
 export async function putSettings(call: Call): Promise<Json> {
   const { settings, ...body } = await readObject(call.request)
   const changes = settingsOf(settings === undefined ? body : settings)
-  if (Object.keys(changes).length === 0) {
-    throw new OpenSearchError(
-      400,
-      'action_request_validation_exception',
-      'Validation Failed: 1: no settings to update;',
-    )
-  }
+  if (Object.keys(changes).length === 0) throw incomplete('no settings to update')
   if (changes.number_of_shards !== undefined) {
     throw illegalArgument(`Can't update non dynamic settings [[index.number_of_shards]] for open indices`)
   }
@@ -303,7 +301,7 @@ function joined(known: Json, given: Json): Json {
 export async function refresh(call: Call): Promise<Json> {
   const { collection } = call.path
   if (collection !== undefined) await openIndex(call.env, collection)
-  return { _shards: { total: 1, successful: 1, failed: 0 } }
+  return { _shards: WRITTEN }
 }
 
 /** GET /_aliases, and of one index; with a name, those that the name or pattern fits. @throws ApiError 404 */
@@ -376,9 +374,8 @@ function changeOf(given: unknown): AliasChange {
   if ((action !== 'add' && action !== 'remove') || others.length > 0 || !isObject(body)) {
     throw unsupported(`The action [${String(action)}] on aliases`)
   }
-  const { index, alias, ...options } = body
-  const unknown = Object.keys(options)[0]
-  if (unknown !== undefined) throw unsupported(`[${unknown}] of an action on aliases`)
+  requireKeys(body, ['index', 'alias'], (key) => unsupported(`[${key}] of an action on aliases`))
+  const { index, alias } = body
   if (typeof index !== 'string' || typeof alias !== 'string' || alias === '') {
     throw illegalArgument('An action on aliases takes one [index] and one [alias]')
   }

@@ -3,11 +3,19 @@
  * are small and no collection holds them.
  */
 import { wordsOf } from '../../models/words'
-import { illegalArgument, parsingError, searched, suggestion, unsupported } from './errors'
-import { starPattern } from './pattern'
+import { BOOL_OPTIONS } from './compiled'
+import {
+  illegalArgument,
+  parsingError,
+  requireKeys,
+  requireOptions,
+  searched,
+  suggestion,
+  unsupported,
+} from './errors'
 import { isObject, type Json } from './route'
 import { parseSearchBody, SEARCH_KEYS_OF_LISTS } from './search'
-import { sourceFilter } from './source'
+import { FIRST, sourceFilter, starPattern } from './source'
 
 /** A searchable object. */
 export interface Entry {
@@ -25,8 +33,7 @@ export function searchEntries(
   body: Json,
   query: Record<string, string> = {},
 ): Json {
-  const unknown = Object.keys(body).find((key) => !SEARCH_KEYS_OF_LISTS.includes(key))
-  if (unknown !== undefined) throw unsupported(`[${unknown}] of a search here`)
+  requireKeys(body, SEARCH_KEYS_OF_LISTS, (key) => unsupported(`[${key}] of a search here`))
   const { from, size, source, sort, query: wanted } = parseSearchBody(body, query)
   const matches = matcherOf(wanted)
   const shown = sourceFilter(source, query)
@@ -35,9 +42,8 @@ export function searchEntries(
   if (order !== undefined) found.sort(order.compare)
   const hits = found.slice(from, from + size).map((entry) => ({
     ...entry,
+    ...FIRST,
     _version: entry._version ?? 1,
-    _seq_no: 0,
-    _primary_term: 1,
     _score: order === undefined ? 1 : null,
     _source: shown === undefined ? undefined : shown(entry._source),
     ...(order !== undefined && { sort: order.values(entry) }),
@@ -108,10 +114,7 @@ const QUERIES: Record<string, (body: Json, depth: number) => Matcher> = {
   },
   range: (body) => {
     const [field, bounds] = fieldOf(body, '')
-    for (const key of Object.keys(bounds)) {
-      if (!['gt', 'gte', 'lt', 'lte'].includes(key))
-        throw parsingError(`[range] query does not support [${key}]`)
-    }
+    requireOptions('range', bounds, ['gt', 'gte', 'lt', 'lte'])
     return (document) =>
       valuesAt(document, field).some((value) =>
         Object.entries(bounds).every(([key, bound]) => {
@@ -127,10 +130,7 @@ const QUERIES: Record<string, (body: Json, depth: number) => Matcher> = {
       const given = body[key] ?? []
       return (Array.isArray(given) ? given : [given]).map((query) => matcherOf(query, depth + 1))
     }
-    const unknown = Object.keys(body).find(
-      (key) => !['must', 'filter', 'should', 'must_not', 'minimum_should_match'].includes(key),
-    )
-    if (unknown !== undefined) throw parsingError(`[bool] query does not support [${unknown}]`)
+    requireOptions('bool', body, BOOL_OPTIONS)
     const all = [...part('must'), ...part('filter')]
     const some = part('should')
     const none = part('must_not')

@@ -12,7 +12,7 @@ import { isDynamic } from '../../search/schema/field'
 import { isString, isVector } from '../../search/schema/layout'
 import type { CollectionSchema, Field, VectorDistance } from '../../search/types'
 import type { Call } from '../http/router'
-import { illegalArgument, OpenSearchError, unsupported } from './errors'
+import { illegalArgument, incomplete, OpenSearchError, requireKeys, unsupported } from './errors'
 import { isObject, isOn, type Json, readObject } from './route'
 import { shownName, storedName } from './source'
 
@@ -98,11 +98,9 @@ interface ParsedMapping {
 export function parseMapping(mappings: unknown): ParsedMapping {
   if (mappings === undefined) return { fields: [], properties: {}, dynamic: undefined, templates: undefined }
   if (!isObject(mappings)) throw mapperError('Expected map for property [mappings]')
-  for (const key of Object.keys(mappings)) {
-    if (!['properties', 'dynamic', 'dynamic_templates'].includes(key)) {
-      throw mapperError(`Root mapping definition has unsupported parameters: [${key}]`)
-    }
-  }
+  requireKeys(mappings, ['properties', 'dynamic', 'dynamic_templates'], (key) =>
+    mapperError(`Root mapping definition has unsupported parameters: [${key}]`),
+  )
   const properties = mappings.properties ?? {}
   if (!isObject(properties)) throw mapperError('Expected map for property [properties]')
   const { dynamic } = mappings
@@ -143,11 +141,9 @@ function fieldOf(name: string, property: Json): Json[] {
     const fields = fieldsOf(children, `${name}.`)
     return type === 'object' ? fields : []
   }
-  for (const option of Object.keys(property)) {
-    if (!KEPT_OPTIONS.includes(option)) {
-      throw mapperError(`unknown parameter [${option}] on mapper [${name}] of type [${String(type)}]`)
-    }
-  }
+  requireKeys(property, KEPT_OPTIONS, (option) =>
+    mapperError(`unknown parameter [${option}] on mapper [${name}] of type [${String(type)}]`),
+  )
   if (property.index !== undefined && property.index !== true) {
     throw unsupported(
       `[index: ${String(property.index)}] of [${name}]: a field is searched, or left out of the mapping; it`,
@@ -192,8 +188,9 @@ function hasKeyword(name: string, fields: unknown): boolean {
     if (key !== 'keyword' || !isObject(property) || property.type !== 'keyword') {
       throw unsupported(`The multi-field [${name}.${key}]: only one named [keyword] of type [keyword]`)
     }
-    const option = Object.keys(property).find((each) => each !== 'type' && each !== 'ignore_above')
-    if (option !== undefined) throw unsupported(`[${option}] of the multi-field [${name}.${key}]`)
+    requireKeys(property, ['type', 'ignore_above'], (option) =>
+      unsupported(`[${option}] of the multi-field [${name}.${key}]`),
+    )
   }
   return true
 }
@@ -327,9 +324,6 @@ export function propertyAt(properties: Json, name: string): Json | undefined {
 // =============================================================================
 // `dynamic_templates` of a mapping: what becomes of strings that no property names.
 
-const malformed = (message: string): OpenSearchError =>
-  new OpenSearchError(400, 'mapper_parsing_exception', message)
-
 /**
  * Checks a list of templates. One of them can be for strings of all names, and make them `keyword` or `text`.
  * @throws OpenSearchError 400 for any other template
@@ -337,11 +331,11 @@ const malformed = (message: string): OpenSearchError =>
 function parseTemplates(given: unknown): Json[] | undefined {
   if (given === undefined) return undefined
   if (!Array.isArray(given))
-    throw malformed('Dynamic template syntax error. An array of named objects is expected.')
+    throw mapperError('Dynamic template syntax error. An array of named objects is expected.')
   for (const entry of given) {
     const [[name, template] = [], ...others] = isObject(entry) ? Object.entries(entry) : []
     if (name === undefined || others.length > 0 || !isObject(template)) {
-      throw malformed('A dynamic template must be defined with a name')
+      throw mapperError('A dynamic template must be defined with a name')
     }
     if (!isOfAllStrings(template)) {
       throw unsupported(
@@ -415,13 +409,7 @@ export async function putSettings({ env, request }: Call): Promise<Json> {
       changes[name] = value === null ? null : settingOf(name, value)
     }
   }
-  if (Object.keys(changes).length === 0) {
-    throw new OpenSearchError(
-      400,
-      'action_request_validation_exception',
-      'Validation Failed: 1: no settings to update;',
-    )
-  }
+  if (Object.keys(changes).length === 0) throw incomplete('no settings to update')
   await changeSettings(env, changes)
   const set = Object.fromEntries(
     Object.entries(changes).flatMap(([name, value]) => (value === null ? [] : [[name, value]])),

@@ -21,7 +21,7 @@ import { byteLength } from '../../turn/prompt'
 import type { Asker } from '../../turn/request'
 import { originOf } from '../http/request-log'
 import type { Call } from '../http/router'
-import { illegalArgument, OpenSearchError } from './errors'
+import { illegalArgument, incomplete, notANumber, OpenSearchError, parseError } from './errors'
 import { searchEntries } from './json-query'
 import {
   askerFor,
@@ -35,16 +35,13 @@ import {
 } from './memory-access'
 import { written } from './ml'
 import { isObject, type Json, readObject, routesOf } from './route'
+import { tooFar, WINDOW } from './search'
 
 // =============================================================================
 // Bodies, pages and shapes of memories and messages, in the wording of both generations.
 
 /** Bytes of one message. A row of the database holds 2 MB, including everything beside the message. */
 const MOST_BYTES = 1_000_000
-/** OpenSearch's `index.max_result_window`. */
-const WINDOW = 10_000
-
-const parseError = (message: string): OpenSearchError => new OpenSearchError(400, 'parse_exception', message)
 
 /** Reads a body whose values are texts; numbers and booleans become text. @throws ApiError 400 */
 async function readTexts(request: Request): Promise<Record<string, string>> {
@@ -102,7 +99,7 @@ function messageIn(body: Json, generation: 1 | 2): NewMessage {
     throw new OpenSearchError(413, 'illegal_argument_exception', `A message may hold ${MOST_BYTES} bytes.`)
   }
   const traceNumber = number === undefined || number === null ? undefined : Number(number)
-  if (traceNumber !== undefined && !Number.isSafeInteger(traceNumber)) throw numberFormat(String(number))
+  if (traceNumber !== undefined && !Number.isSafeInteger(traceNumber)) throw notANumber(number)
   return {
     input,
     response,
@@ -114,13 +111,10 @@ function messageIn(body: Json, generation: 1 | 2): NewMessage {
   }
 }
 
-const numberFormat = (text: string): OpenSearchError =>
-  new OpenSearchError(400, 'number_format_exception', `For input string: "${text}"`)
-
 function whole(query: Record<string, string>, name: string, otherwise: number): number {
   const text = query[name]
   if (text === undefined) return otherwise
-  if (!/^[+-]?\d{1,10}$/.test(text)) throw numberFormat(text)
+  if (!/^[+-]?\d{1,10}$/.test(text)) throw notANumber(text)
   return Number(text)
 }
 
@@ -142,15 +136,8 @@ function pageOf({ query }: Pick<Call, 'query'>, list: 'memories' | 'messages'): 
     if (limit < 1) faults.push('The number of interactions to retrieve must be positive')
     if (offset < 0) faults.push('The starting position must be nonnegative')
   }
-  if (faults.length > 0) {
-    const numbered = faults.map((fault, at) => `${at + 1}: ${fault};`).join('')
-    throw new OpenSearchError(400, 'action_request_validation_exception', `Validation Failed: ${numbered}`)
-  }
-  if (limit + offset > WINDOW) {
-    throw illegalArgument(
-      `Result window is too large, from + size must be less than or equal to: [${WINDOW}] but was [${limit + offset}].`,
-    )
-  }
+  if (faults.length > 0) throw incomplete(...faults)
+  if (limit + offset > WINDOW) throw illegalArgument(tooFar(limit + offset))
   return { limit, offset }
 }
 
@@ -296,7 +283,7 @@ async function updateMemory(call: Call): Promise<Json> {
   const { name, additional_info } = await readObject(request, {})
   const info = infoIn(additional_info, true)
   if (name === undefined && info === undefined) {
-    throw new OpenSearchError(400, 'parse_exception', 'Failed to update conversation: Request body is empty')
+    throw parseError('Failed to update conversation: Request body is empty')
   }
   const asker = await askerFor(call, 'conversations:create')
   const row = await openMemory(call, asker, path.id!, 2).catch((error) =>
@@ -479,13 +466,13 @@ async function updateMessage(call: Call): Promise<Json> {
   const { additional_info, response } = await readObject(request, {})
   const info = infoIn(additional_info, true)
   if (info === undefined && response === undefined) {
-    throw new OpenSearchError(400, 'parse_exception', 'Failed to update interaction: Request body is empty')
+    throw parseError('Failed to update interaction: Request body is empty')
   }
   const { asker, message, row } = await open(call, 'conversations:create', 'message').catch((error) =>
     virgin(call, error, 'turn', 'cannot update message since the message index does not exist'),
   )
   if (message.before !== undefined || message.trace !== undefined) {
-    throw new OpenSearchError(400, 'illegal_argument_exception', 'Only messages of turns can be changed.')
+    throw illegalArgument('Only messages of turns can be changed.')
   }
   if (response !== undefined && response !== null) await requireTrusted(call, row)
   const version = await changeMessage(env, asker, row, message, {

@@ -22,7 +22,14 @@ import {
   storeOne,
 } from '../../registry/resources'
 import type { Call } from '../http/router'
-import { errorEnvelope, OpenSearchError } from './errors'
+import {
+  illegalArgument as badRequest,
+  errorEnvelope,
+  OpenSearchError,
+  requireKeys,
+  unsupported,
+  WRITTEN,
+} from './errors'
 import { type Entry, searchEntries } from './json-query'
 import { isObject, isOn, type Json, readObject, routesOf } from './route'
 import { newId } from './source'
@@ -37,15 +44,12 @@ export const written = (index: string, id: string, result: string, version = 1):
   _version: version,
   result,
   forced_refresh: true,
-  _shards: { total: 1, successful: 1, failed: 0 },
+  _shards: WRITTEN,
   _seq_no: version - 1,
   _primary_term: 1,
 })
 
 const notFound = (message: string): OpenSearchError => new OpenSearchError(404, 'status_exception', message)
-
-const badRequest = (message: string): OpenSearchError =>
-  new OpenSearchError(400, 'illegal_argument_exception', message)
 
 /** Requires a text. @throws ApiError 400 `missing` */
 function requireText(value: unknown, missing: string): string {
@@ -70,10 +74,8 @@ function textsOf(value: unknown, name: string): Record<string, string> {
 }
 
 /** @throws ApiError 400 that names what is unknown */
-function requireKnown(body: Json, known: readonly string[], what: string): void {
-  const unknown = Object.keys(body).find((key) => !known.includes(key))
-  if (unknown !== undefined) throw badRequest(`[${unknown}] of ${what} is not supported here`)
-}
+const requireKnown = (body: Json, known: readonly string[], what: string): void =>
+  requireKeys(body, known, (key) => unsupported(`[${key}] of ${what}`))
 
 // =============================================================================
 // Connectors: how a remote model is called. Secrets go in and never come out.

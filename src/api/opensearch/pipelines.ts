@@ -4,13 +4,10 @@ import { readStoredObject } from '../../lib/stored-json'
 import { STATIC_EMBEDDER } from '../../models/static-embedder'
 import { deleteOne, type FindResource, findAll, findOne, modelIn, storeOne } from '../../registry/resources'
 import type { Call } from '../http/router'
-import { answer, illegalArgument, OpenSearchError, unsupported } from './errors'
+import { answer, illegalArgument, OpenSearchError, parseError, unsupported } from './errors'
 import { isEnabled, RAG } from './mapping'
-import { starPattern } from './pattern'
 import { isObject, type Json, readObject } from './route'
-
-const parseError = (message: string, details?: Json): OpenSearchError =>
-  new OpenSearchError(400, 'parse_exception', message, details)
+import { starPattern } from './source'
 
 /** The settings of a RAG processor. */
 export interface RagProcessor {

@@ -9,13 +9,12 @@ import type { MemoryRow } from '../../conversation/messages'
 import { MOST_BYTES, readRegistryRows } from '../../conversation/prefetch'
 import { lookUp } from '../../registry/collections'
 import { historyStore } from '../../registry/engines'
-import { type FindResource, finder, type ResourceRow } from '../../registry/resources'
+import { type FindResource, findAll, finder, modelIn, type ResourceRow } from '../../registry/resources'
 import type { RecentMessages } from '../../search/types'
 import { parseQuery, readSmallAhead } from '../http/body'
 import { originOf } from '../http/request-log'
 import type { Call } from '../http/router'
 import { askerFor } from './memory-access'
-import { withOwnModels } from './ml/own-models'
 import { isObject, type Json, parseObject } from './route'
 
 export interface Ahead {
@@ -139,4 +138,28 @@ async function endOf({ env, record }: Call, { row, delivered }: OpenedAhead) {
   )
   end.catch(() => {})
   return (await delivered) ? undefined : end
+}
+
+// =============================================================================
+// Embedding models that were registered under an id of their own. Each stands for the model of the field that it is used on.
+
+/** A search whose `neural` queries no longer name such ids. */
+export async function withOwnModels(env: Cloudflare.Env, body: Json): Promise<Json> {
+  if (!JSON.stringify(body.query ?? '').includes('"neural":')) return body
+  const rows = await findAll(env, 'model')
+  const own = new Set(rows.filter((row) => modelIn(row).connector === undefined).map(({ id }) => id))
+  return { ...body, query: withoutIds(body.query, own) }
+}
+
+function withoutIds(query: unknown, own: ReadonlySet<string>, inNeural = false): unknown {
+  if (Array.isArray(query)) return query.map((each) => withoutIds(each, own))
+  if (!isObject(query)) return query
+  return Object.fromEntries(
+    Object.entries(query).flatMap(([key, value]) => {
+      const field = inNeural && isObject(value) ? value : undefined
+      if (field === undefined) return [[key, withoutIds(value, own, key === 'neural')]]
+      const { model_id: id, ...rest } = field
+      return [[key, typeof id === 'string' && own.has(id) ? rest : field]]
+    }),
+  )
 }

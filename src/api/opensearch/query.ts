@@ -8,6 +8,7 @@
 import { spanOf } from '../../lib/dates'
 import type { VectorDistance } from '../../search/types'
 import {
+  BOOL_OPTIONS,
   type Clause,
   type Compiled,
   checkBoost,
@@ -151,8 +152,7 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
 }
 
 function bool(clause: Clause): Compiled {
-  const known = ['must', 'filter', 'should', 'must_not', 'minimum_should_match']
-  const body = options(clause, known)
+  const body = options(clause, BOOL_OPTIONS)
   const inner = (key: string): Compiled[] => {
     const given = body[key]
     const list = given === undefined ? [] : Array.isArray(given) ? given : [given]

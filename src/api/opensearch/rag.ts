@@ -31,7 +31,15 @@ import {
   type TurnEncoder,
   wholeTurn,
 } from '../shared/stream'
-import { errorEnvelope, illegalArgument, OpenSearchError, parsingError, unsupported } from './errors'
+import {
+  errorEnvelope,
+  illegalArgument,
+  incomplete,
+  notANumber,
+  OpenSearchError,
+  parsingError,
+  unsupported,
+} from './errors'
 import { askerFor, messageIdOf, openMemory, requireMemory } from './memory-access'
 import { type Pipeline, type RagProcessor, requireRag } from './pipelines'
 import type { Ahead } from './prefetch'
@@ -424,7 +432,7 @@ function whole(given: Json, name: string): number | undefined {
   if (value === undefined || value === null) return undefined
   const number = typeof value === 'string' && /^[+-]?\d+$/.test(value) ? Number(value) : value
   if (typeof number !== 'number' || !Number.isSafeInteger(number)) {
-    throw new OpenSearchError(400, 'number_format_exception', `For input string: "${String(value)}"`)
+    throw notANumber(value)
   }
   return number === -1 ? undefined : number
 }
@@ -453,13 +461,7 @@ function turnsIn(given: Json): number {
     whole(given, 'message_size'),
     '[interaction_size] and [message_size]',
   )
-  if (turns !== undefined && turns < 1) {
-    throw new OpenSearchError(
-      400,
-      'action_request_validation_exception',
-      `Validation Failed: 1: ${NOT_POSITIVE};`,
-    )
-  }
+  if (turns !== undefined && turns < 1) throw incomplete(NOT_POSITIVE)
   return turns ?? DEFAULT_TURNS
 }
 

@@ -23,6 +23,7 @@ import {
   OpenSearchError,
   openSearchError,
   PlainError,
+  parseError,
   suggestion,
   unsupported,
 } from './errors'
@@ -244,7 +245,7 @@ export async function readObject(request: Request, otherwise?: Json, faulty?: st
   const text = await readBody(request)
   if (text.trim() === '') {
     if (otherwise !== undefined) return otherwise
-    throw new OpenSearchError(400, 'parse_exception', 'request body is required')
+    throw parseError('request body is required')
   }
   return parseObject(text, faulty)
 }

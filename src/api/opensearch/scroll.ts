@@ -14,13 +14,22 @@ import type { Document } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { requireFewConditions } from '../http/plan'
 import type { Call } from '../http/router'
-import { errorEnvelope, illegalArgument, OpenSearchError, searched, unsupported } from './errors'
+import {
+  errorEnvelope,
+  illegalArgument,
+  incomplete,
+  OpenSearchError,
+  parseError,
+  requireKeys,
+  searched,
+  unsupported,
+} from './errors'
 import { filterBy } from './filter'
 import { parseSort, type Sort } from './hits'
 import { keptOf } from './mapping'
-import { withOwnModels } from './ml/own-models'
 import { setOf } from './parameters'
-import { isOn, isUnasked, type Json, parseObject, readBody } from './route'
+import { withOwnModels } from './prefetch'
+import { isOn, isUnasked, type Json, parseObject, readBody, readObject } from './route'
 import {
   AT_ONCE,
   type Caller,
@@ -60,8 +69,7 @@ export async function searchOrScroll(call: Call): Promise<unknown> {
   const { scroll, ...query } = call.query
   if (scroll === undefined) return search(call)
   requireTime(scroll)
-  const text = await readBody(call.request)
-  const body = await withOwnModels(call.env, text.trim() === '' ? {} : parseObject(text))
+  const body = await withOwnModels(call.env, await readObject(call.request, {}))
   return page(call, { index: call.path.collection!, body, query, at: 0, total: -1 })
 }
 
@@ -83,10 +91,9 @@ export async function clearScroll(call: Call): Promise<Json> {
 }
 
 async function idOf({ request, path, query }: Call): Promise<Json> {
-  const text = await readBody(request)
-  const body = text.trim() === '' ? {} : parseObject(text)
-  const unknown = Object.keys(body).find((key) => key !== 'scroll' && key !== 'scroll_id')
-  if (unknown !== undefined) throw illegalArgument(`Unknown parameter [${unknown}] in request body`)
+  const body = await readObject(request, {})
+  const unknown = (key: string) => illegalArgument(`Unknown parameter [${key}] in request body`)
+  requireKeys(body, ['scroll', 'scroll_id'], unknown)
   const scroll_id = path.id ?? query.scroll_id
   return {
     ...(scroll_id !== undefined && { scroll_id }),
@@ -248,14 +255,8 @@ export async function multiSearch(call: Call): Promise<unknown> {
   const text = await readBody(call.request)
   const lines = text.split(/\r?\n/)
   if (lines.pop() !== '') throw illegalArgument('The msearch request must be terminated by a newline [\n]')
-  if (text.trim() === '') throw new OpenSearchError(400, 'parse_exception', 'request body is required')
-  if (lines.length % 2 !== 0) {
-    throw new OpenSearchError(
-      400,
-      'action_request_validation_exception',
-      'Validation Failed: 1: no requests added;',
-    )
-  }
+  if (text.trim() === '') throw parseError('request body is required')
+  if (lines.length % 2 !== 0) throw incomplete('no requests added')
   const wanted: { name: string; body: Json }[] = []
   for (let line = 0; line < lines.length; line += 2) {
     wanted.push({ name: indexOf(lines[line]!, path.collection), body: parseObject(lines[line + 1]!) })

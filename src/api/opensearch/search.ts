@@ -21,8 +21,11 @@ import type { Compiled } from './compiled'
 import {
   errorEnvelope,
   illegalArgument,
-  OpenSearchError,
+  notANumber,
   parsingError,
+  requireKeys,
+  requireOptions,
+  SHARDS,
   searched,
   shardError,
   unsupported,
@@ -45,6 +48,9 @@ import { fieldsShown, type SourceFilter, sourceFilter, toSource } from './source
 
 /** Hits that a search can reach: OpenSearch's `index.max_result_window`. */
 export const WINDOW = 10_000
+
+export const tooFar = (last: number): string =>
+  `Result window is too large, from + size must be less than or equal to: [${WINDOW}] but was [${last}].`
 
 export interface SearchBody {
   query: unknown
@@ -158,12 +164,7 @@ export function parseSearchBody(body: Json, query: Record<string, string>): Sear
     throw parsingError(`Unknown key for a ${tokenOf(body[unknown])} in [${unknown}].${hint}`)
   const from = countOf('from', query.from, body.from, 0)
   const size = countOf('size', query.size, body.size, 10)
-  if (from + size > WINDOW) {
-    throw shardError(
-      `Result window is too large, from + size must be less than or equal to: [${WINDOW}] but was [${from + size}].`,
-      'illegal_argument_exception',
-    )
-  }
+  if (from + size > WINDOW) throw shardError(tooFar(from + size), 'illegal_argument_exception')
   const aggregations = body.aggs ?? body.aggregations ?? {}
   if (!isObject(aggregations)) throw parsingError('[aggs] has to be an object')
   return {
@@ -200,8 +201,7 @@ function countOf(name: string, parameter: string | undefined, key: unknown, othe
   if (typeof number !== 'number' || !Number.isSafeInteger(number)) {
     if (parameter !== undefined)
       throw illegalArgument(`Failed to parse int parameter [${name}] with value [${parameter}]`)
-    const reason = `For input string: "${String(key)}" of [${name}]`
-    throw new OpenSearchError(400, 'number_format_exception', reason)
+    throw notANumber(key, ` of [${name}]`)
   }
   if (number < 0) throw illegalArgument(`[${name}] parameter cannot be negative, found [${number}]`)
   return number
@@ -226,7 +226,6 @@ const sortOf = (text: string): unknown => {
 
 /** Most hits of one collection search. */
 const PAGE = 250
-const SHARDS = { total: 1, successful: 1, skipped: 0, failed: 0 }
 /** BM25 is stored as an integer (search/run/hits.ts). */
 const SCORE_UNIT = 1e12
 
@@ -279,11 +278,9 @@ export async function search(call: Call): Promise<unknown> {
 }
 
 function checkExtras(ext: unknown, stream: unknown): void {
-  const unknown = isObject(ext)
-    ? Object.keys(ext).find((key) => key !== 'generative_qa_parameters')
-    : undefined
-  if (unknown !== undefined || (ext !== undefined && !isObject(ext)))
-    throw parsingError(`unknown field [${unknown ?? 'ext'}]`)
+  const unknownField = (key: string) => parsingError(`unknown field [${key}]`)
+  if (isObject(ext)) requireKeys(ext, ['generative_qa_parameters'], unknownField)
+  else if (ext !== undefined) throw unknownField('ext')
   if (stream !== undefined && typeof stream !== 'boolean')
     throw illegalArgument('[stream] has to be a boolean')
 }
@@ -522,8 +519,7 @@ export const totalOf = async (caller: Caller, { name }: Index, filter_by: string
 
 export async function count(call: Call): Promise<unknown> {
   const body = await readObject(call.request, {})
-  const unknown = Object.keys(body).find((key) => key !== 'query')
-  if (unknown !== undefined) throw parsingError(`request does not support [${unknown}]`)
+  requireKeys(body, ['query'], (key) => parsingError(`request does not support [${key}]`))
   const query = call.query.q === undefined ? body.query : queryOf(call.query)
   const { index, fields } = await open(call, call.path.collection!)
   const compiled = compile(call, query ?? { match_all: {} }, fields)
@@ -547,9 +543,9 @@ const WORST = 0.001
 /** The queries of a hybrid query; undefined for any other query. @throws ApiError 400 */
 export function hybridQueries(query: unknown): unknown[] | undefined {
   if (!isObject(query) || !Object.hasOwn(query, 'hybrid')) return undefined
-  const { queries, ...others } = isObject(query.hybrid) ? query.hybrid : {}
-  const [unknown] = Object.keys(others)
-  if (unknown !== undefined) throw parsingError(`[hybrid] query does not support [${unknown}]`)
+  const body = isObject(query.hybrid) ? query.hybrid : {}
+  requireOptions('hybrid', body, ['queries'])
+  const { queries } = body
   if (Object.keys(query).length > 1) throw parsingError('[hybrid] malformed query, expected [END_OBJECT]')
   if (!Array.isArray(queries) || queries.length === 0) throw illegalArgument('[hybrid] requires queries')
   if (queries.length > MOST_QUERIES) {

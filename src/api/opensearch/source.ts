@@ -4,10 +4,24 @@
  */
 import type { Document } from '../../search/types'
 import { illegalArgument } from './errors'
-import { starPattern } from './pattern'
 
 // Not that of route.ts, which reads this file.
 type Json = Record<string, unknown>
+
+/** Most stars in a name: a pattern with many can take very long to fail. */
+const MOST_STARS = 8
+
+/**
+ * A name as a regular expression; `*` matches anything.
+ * @param tail of the expression, after the name
+ * @throws ApiError 400
+ */
+export function starPattern(text: string, tail = ''): RegExp {
+  const parts = text.split(/\*+/).map((part) => part.replace(/[\\^$.+?()[\]{}|]/g, '\\$&'))
+  if (parts.length > MOST_STARS + 1)
+    throw illegalArgument(`A name takes at most ${MOST_STARS} stars: [${text}]`)
+  return new RegExp(`^${parts.join('.*')}${tail}$`, 's')
+}
 
 /** The field that stores a source's own `id`. No source may use this name. */
 const OWN_ID = '_source_id'
@@ -31,6 +45,9 @@ export function toSource(document: Document): Json {
   const { id: _, [OWN_ID]: own, ...rest } = document
   return own === undefined ? rest : { id: own, ...rest }
 }
+
+/** There are no versions, so each document shows the first. */
+export const FIRST = { _version: 1, _seq_no: 0, _primary_term: 1 }
 
 /** Makes an id as OpenSearch does: 20 characters of URL-safe base64. */
 export function newId(): string {
