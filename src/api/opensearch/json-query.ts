@@ -17,6 +17,9 @@ import { isObject, type Json } from './route'
 import { parseSearchBody, SEARCH_KEYS_OF_LISTS } from './search'
 import { FIRST, sourceFilter, starPattern } from './source'
 
+/** Query parameters of a search over a list of objects. */
+export const LIST_PARAMETERS = ['from', 'size', 'sort', '_source', '_source_includes', '_source_excludes']
+
 /** A searchable object. */
 export interface Entry {
   _index: string

@@ -1,4 +1,5 @@
 /** OpenSearch's conversation memory: both generations over one history. */
+import type { SaidMessage } from '../../conversation/conversation-object'
 import { deleteConversation } from '../../conversation/expiry'
 import {
   addMessage,
@@ -22,7 +23,7 @@ import type { Asker } from '../../turn/request'
 import { originOf } from '../http/request-log'
 import type { Call } from '../http/router'
 import { illegalArgument, incomplete, notANumber, OpenSearchError, parseError } from './errors'
-import { searchEntries } from './json-query'
+import { LIST_PARAMETERS, searchEntries } from './json-query'
 import {
   askerFor,
   denied,
@@ -34,7 +35,7 @@ import {
   requireMemory,
 } from './memory-access'
 import { written } from './ml'
-import { isObject, type Json, readObject, routesOf } from './route'
+import { defined, isObject, type Json, type RouteRow, readObject, routesOf } from './route'
 import { tooFar, WINDOW } from './search'
 
 // =============================================================================
@@ -58,6 +59,10 @@ function textsIn(body: Json, except = ''): Record<string, string> {
   )
 }
 
+/** A value as a text; none for null. */
+const textOf = (value: unknown): string | undefined =>
+  value === undefined || value === null ? undefined : String(value)
+
 /** `additional_info` of the second generation. @param nested whether its values may be anything */
 function infoIn(value: unknown, nested: boolean): Record<string, unknown> | undefined {
   if (value === undefined || value === null) return undefined
@@ -67,14 +72,10 @@ function infoIn(value: unknown, nested: boolean): Record<string, unknown> | unde
   return nested ? value : textsIn(value)
 }
 
-interface NewMessage {
-  input: string
-  response: string
-  prompt_template?: string
-  origin?: string
-  info?: Record<string, unknown>
-  parent?: string
-  traceNumber?: number
+interface NewMessage extends SaidMessage {
+  /** what makes it a trace: the id of its message, and its number */
+  parent?: string | undefined
+  traceNumber?: number | undefined
 }
 
 /** @throws ApiError 400, 413 */
@@ -83,10 +84,7 @@ function messageIn(body: Json, generation: 1 | 2): NewMessage {
   const { input = '', response = '', prompt_template, origin, parent_message_id: parent } = textsIn(rest)
   if (generation === 1 && isObject(given))
     throw parseError("Can't get text on a START_OBJECT at [additional_info]")
-  const info = infoIn(
-    generation === 1 && given !== undefined && given !== null ? String(given) : given,
-    false,
-  )
+  const info = infoIn(generation === 1 ? textOf(given) : given, false)
   const texts = [input, response, prompt_template, origin]
   const isEmpty =
     texts.every((text) => text === undefined || text.trim() === '') && Object.keys(info ?? {}).length === 0
@@ -100,15 +98,8 @@ function messageIn(body: Json, generation: 1 | 2): NewMessage {
   }
   const traceNumber = number === undefined || number === null ? undefined : Number(number)
   if (traceNumber !== undefined && !Number.isSafeInteger(traceNumber)) throw notANumber(number)
-  return {
-    input,
-    response,
-    ...(prompt_template !== undefined && { prompt_template }),
-    ...(origin !== undefined && { origin }),
-    ...(info !== undefined && { info }),
-    // Only both together make a trace.
-    ...(parent !== undefined && traceNumber !== undefined && { parent, traceNumber }),
-  }
+  const more = defined({ prompt_template, origin, additional_info: info })
+  return { input, response, more, parent, traceNumber }
 }
 
 function whole(query: Record<string, string>, name: string, otherwise: number): number {
@@ -164,7 +155,7 @@ const memoryShown = (memory: MemoryView): Json => ({
   create_time: time(memory.created),
   updated_time: time(memory.updated),
   name: memory.name,
-  ...(memory.info !== undefined && { additional_info: memory.info }),
+  additional_info: memory.info,
   ...userOf(memory),
 })
 
@@ -187,23 +178,21 @@ const interactionShown = (message: MessageView): Json => {
   }
 }
 
+/** A text that says something. */
+const unlessBlank = (text: string | undefined) => (text?.trim() === '' ? undefined : text)
+
 export const messageShown = (message: MessageView): Json => {
   const { memoryId, turn, trace, traceNumber, created, updated, info } = message
-  const texts = {
-    input: message.input,
-    prompt_template: message.promptTemplate,
-    response: message.response,
-    origin: message.origin,
-  }
   return {
     memory_id: memoryId,
     message_id: messageIdOf(message),
     create_time: time(created),
     updated_time: time(updated ?? created),
-    ...Object.fromEntries(
-      Object.entries(texts).filter(([, text]) => text !== undefined && text.trim() !== ''),
-    ),
-    ...(info !== undefined && { additional_info: info }),
+    input: unlessBlank(message.input),
+    prompt_template: unlessBlank(message.promptTemplate),
+    response: unlessBlank(message.response),
+    origin: unlessBlank(message.origin),
+    additional_info: info,
     ...(trace !== undefined && {
       parent_message_id: messageIdOf({ memoryId, turn }),
       trace_number: traceNumber,
@@ -215,61 +204,54 @@ export const messageShown = (message: MessageView): Json => {
 // Memories: conversations to create, list, rename, search and delete.
 
 const META = '.plugins-ml-memory-meta'
+const MESSAGES = '.plugins-ml-memory-message'
 /** Memories that a search covers: the latest. */
 const MOST_SEARCHED = 10_000
 
 async function createConversation(call: Call): Promise<Json> {
-  await requireMemory(call.env)
   const { name } = await readTexts(call.request)
   const asker = await askerFor(call, 'conversations:create')
   return { conversation_id: await createMemory(call.env, asker, { name: name ?? null }) }
 }
 
 async function create(call: Call): Promise<Json> {
-  await requireMemory(call.env)
   const { name, application_type: type, additional_info } = await readObject(call.request, {})
   const info = infoIn(additional_info, false)
   const asker = await askerFor(call, 'conversations:create')
-  const memory_id = await createMemory(call.env, asker, {
-    name: name === undefined || name === null ? null : String(name),
-    ...(type !== undefined && type !== null && { application_type: String(type) }),
-    ...(info !== undefined && { additional_info: info }),
-  })
-  return { memory_id }
+  const application_type = textOf(type)
+  const given = defined({ application_type, additional_info: info })
+  return { memory_id: await createMemory(call.env, asker, { name: textOf(name) ?? null, ...given }) }
 }
 
-async function listConversations(call: Call): Promise<Json> {
-  await requireMemory(call.env)
-  const page = pageOf(call, 'memories')
-  const memories = await listMemories(call.env, await askerFor(call, 'conversations:list'), 'createdAt', page)
-  return listed('conversations', memories.map(conversationShown), page)
-}
+const list =
+  (name: string, order: 'createdAt' | 'updatedAt', shown: (memory: MemoryView) => Json) =>
+  async (call: Call): Promise<Json> => {
+    const page = pageOf(call, 'memories')
+    const asker = await askerFor(call, 'conversations:list')
+    return listed(name, (await listMemories(call.env, asker, order, page)).map(shown), page)
+  }
 
-async function list(call: Call): Promise<Json> {
-  await requireMemory(call.env)
-  const page = pageOf(call, 'memories')
-  const memories = await listMemories(call.env, await askerFor(call, 'conversations:list'), 'updatedAt', page)
-  return listed('memories', memories.map(memoryShown), page)
-}
+/** Whether nothing was found in a store that was never used. */
+const isVirgin = async (
+  { env }: Pick<Call, 'env'>,
+  error: unknown,
+  what: 'conversation' | 'turn',
+): Promise<boolean> => error instanceof OpenSearchError && error.status === 404 && !(await wasEver(env, what))
 
 /** A store that was never used says so instead of "not found". @throws the given error, or that one */
 async function virgin(
-  { env }: Pick<Call, 'env'>,
+  call: Pick<Call, 'env'>,
   error: unknown,
   what: 'conversation' | 'turn',
   message: string,
 ): Promise<never> {
-  if (error instanceof OpenSearchError && error.status === 404 && !(await wasEver(env, what))) {
-    const index = what === 'conversation' ? META : '.plugins-ml-memory-message'
-    throw new OpenSearchError(404, 'index_not_found_exception', `no such index [${index}] and ${message}`, {
-      index,
-    })
-  }
-  throw error
+  if (!(await isVirgin(call, error, what))) throw error
+  const index = what === 'conversation' ? META : MESSAGES
+  const reason = `no such index [${index}] and ${message}`
+  throw new OpenSearchError(404, 'index_not_found_exception', reason, { index })
 }
 
 async function getMemory(call: Call): Promise<Json> {
-  await requireMemory(call.env)
   const asker = await askerFor(call, 'conversations:get')
   const row = await openMemory(call, asker, call.path.id!, 2).catch((error) =>
     virgin(call, error, 'conversation', 'cannot get memory since the memory index does not exist'),
@@ -279,7 +261,6 @@ async function getMemory(call: Call): Promise<Json> {
 
 async function updateMemory(call: Call): Promise<Json> {
   const { env, path, request } = call
-  await requireMemory(env)
   const { name, additional_info } = await readObject(request, {})
   const info = infoIn(additional_info, true)
   if (name === undefined && info === undefined) {
@@ -289,25 +270,19 @@ async function updateMemory(call: Call): Promise<Json> {
   const row = await openMemory(call, asker, path.id!, 2).catch((error) =>
     virgin(call, error, 'conversation', 'cannot update memory since the memory index does not exist'),
   )
-  const version = await changeMemory(env, asker, row, {
-    ...(name !== undefined && name !== null && { name: String(name) }),
-    ...(info !== undefined && { additional_info: info }),
-  })
+  const change = defined({ name: textOf(name), additional_info: info })
+  const version = await changeMemory(env, asker, row, change)
   return written(META, row.id, 'updated', version)
-}
-
-async function deleted(call: Call, asker: Asker, generation: Generation): Promise<void> {
-  const { id } = await openMemory(call, asker, call.path.id!, generation)
-  await deleteConversation(call.env, asker, id, originOf(call.record))
 }
 
 const remove =
   (generation: Generation) =>
   async (call: Call): Promise<Json> => {
-    await requireMemory(call.env)
     const id = call.path.id!
     try {
-      await deleted(call, await askerFor(call, 'conversations:delete'), generation)
+      const asker = await askerFor(call, 'conversations:delete')
+      const { id: opened } = await openMemory(call, asker, id, generation)
+      await deleteConversation(call.env, asker, opened, originOf(call.record))
       return { success: true }
     } catch (error) {
       if (!(error instanceof OpenSearchError)) throw error
@@ -323,18 +298,12 @@ const remove =
   }
 
 async function searchMemories(call: Call): Promise<Json> {
-  await requireMemory(call.env)
   const body = await readObject(call.request, {})
   const asker = await askerFor(call, 'conversations:list')
   const memories = await listMemories(call.env, asker, 'updatedAt', { limit: MOST_SEARCHED, offset: 0 })
   const entries = memories.map((memory) => {
     const { memory_id: _, name, ...shown } = memoryShown(memory)
-    const type = memory.applicationType
-    const source = {
-      ...shown,
-      ...(name !== null && { name }),
-      ...(type !== undefined && { application_type: type }),
-    }
+    const source = { ...shown, name: name ?? undefined, application_type: memory.applicationType }
     return { _index: META, _id: memory.id, _version: memory.version, _source: source }
   })
   return searchEntries(entries, body, call.query)
@@ -343,27 +312,22 @@ async function searchMemories(call: Call): Promise<Json> {
 // =============================================================================
 // Messages: what turns of any protocol said in a memory, and what was added without a turn.
 
-const MESSAGES = '.plugins-ml-memory-message'
 /** Messages of a memory that a search covers: the latest. */
 const MOST_MESSAGES_SEARCHED = 1_000
 
 const adding =
-  (generation: Generation) =>
-  async (call: Call): Promise<string> => {
-    await requireMemory(call.env)
+  (generation: Generation, name: string) =>
+  async (call: Call): Promise<Json> => {
     const message = messageIn(await readObject(call.request, generation === 1 ? {} : undefined), generation)
     const asker = await askerFor(call, 'conversations:create')
     const row = await openMemory(call, asker, call.path.id!, generation)
-    if (message.parent !== undefined) return addTrace(call, row, message, message.parent)
+    const { parent, traceNumber, ...said } = message
+    // Only both together make a trace.
+    if (parent !== undefined && traceNumber !== undefined)
+      return { [name]: await addTrace(call, row, said, parent, traceNumber) }
     await requireTrusted(call, row)
-    const { input, response, prompt_template, origin, info } = message
-    const more = {
-      ...(prompt_template !== undefined && { prompt_template }),
-      ...(origin !== undefined && { origin }),
-      ...(info !== undefined && { additional_info: info }),
-    }
-    const turn = await addMessage(call.env, asker, row, { input, response, more })
-    return messageIdOf({ memoryId: row.id, turn })
+    const turn = await addMessage(call.env, asker, row, said)
+    return { [name]: messageIdOf({ memoryId: row.id, turn }) }
   }
 
 /**
@@ -387,48 +351,32 @@ async function requireTrusted({ env, access }: Call, row: MemoryRow): Promise<vo
 async function addTrace(
   { env }: Call,
   row: MemoryRow,
-  { input, response, prompt_template, origin, info, traceNumber }: NewMessage,
+  { input, response, more }: SaidMessage,
   parentId: string,
+  traceNumber: number,
 ): Promise<string> {
   const parent = parseMessageId(parentId)
   if (parent?.memoryId !== row.id || parent.before !== undefined) throw notFound('Message', parentId)
-  const trace = await addTraceTo(env, row.id, parent.turn, {
-    input,
-    response,
-    ...(prompt_template !== undefined && { prompt_template }),
-    ...(origin !== undefined && { origin }),
-    ...(info !== undefined && { additional_info: info }),
-    trace_number: traceNumber!,
-  })
+  const said = { input, response, ...more, trace_number: traceNumber }
+  const trace = await addTraceTo(env, row.id, parent.turn, said)
   if (trace === undefined) throw notFound('Message', parentId)
   return messageIdOf({ memoryId: row.id, turn: parent.turn, trace })
 }
-
-const createInteraction = async (call: Call): Promise<Json> => ({
-  interaction_id: await adding(1)(call),
-})
-
-const createMessage = async (call: Call): Promise<Json> => ({ message_id: await adding(2)(call) })
 
 /** Lists the messages of a memory. A store that never had one has none, whatever the id. */
 const listing =
   (generation: Generation, name: string, order: 'asc' | 'desc', shown: (message: MessageView) => Json) =>
   async (call: Call): Promise<Json> => {
-    await requireMemory(call.env)
     const page = pageOf(call, 'messages')
     const asker = await askerFor(call, 'conversations:get')
     try {
       const { id } = await openMemory(call, asker, call.path.id!, generation)
       return listed(name, (await listMessages(call.env, id, order, page)).map(shown), page)
     } catch (error) {
-      const isUnknown = error instanceof OpenSearchError && error.status === 404
-      if (isUnknown && !(await wasEver(call.env, 'turn'))) return { [name]: [] }
+      if (await isVirgin(call, error, 'turn')) return { [name]: [] }
       throw error
     }
   }
-
-const listInteractions = listing(1, 'interactions', 'desc', interactionShown)
-const messagesPage = listing(2, 'messages', 'asc', messageShown)
 
 interface Found {
   asker: Asker
@@ -453,7 +401,6 @@ async function open(call: Call, action: string, word = 'Message'): Promise<Found
 }
 
 async function getMessage(call: Call): Promise<Json> {
-  await requireMemory(call.env)
   const { message } = await open(call, 'conversations:get').catch((error) =>
     virgin(call, error, 'turn', 'cannot get message since the messages index does not exist'),
   )
@@ -462,7 +409,6 @@ async function getMessage(call: Call): Promise<Json> {
 
 async function updateMessage(call: Call): Promise<Json> {
   const { env, request, path } = call
-  await requireMemory(env)
   const { additional_info, response } = await readObject(request, {})
   const info = infoIn(additional_info, true)
   if (info === undefined && response === undefined) {
@@ -474,20 +420,16 @@ async function updateMessage(call: Call): Promise<Json> {
   if (message.before !== undefined || message.trace !== undefined) {
     throw illegalArgument('Only messages of turns can be changed.')
   }
-  if (response !== undefined && response !== null) await requireTrusted(call, row)
-  const version = await changeMessage(env, asker, row, message, {
-    ...(info !== undefined && { info }),
-    ...(response !== undefined && response !== null && { response: String(response) }),
-  })
+  const change = defined({ info, response: textOf(response) })
+  if (change.response !== undefined) await requireTrusted(call, row)
+  const version = await changeMessage(env, asker, row, message, change)
   return written(MESSAGES, path.id!, 'updated', version)
 }
 
 async function traces(call: Call): Promise<Json> {
   const page = pageOf(call, 'messages')
   const found = await open(call, 'conversations:get').catch(async (error) => {
-    if (error instanceof OpenSearchError && error.status === 404 && !(await wasEver(call.env, 'turn')))
-      return undefined
-    throw error
+    if (!(await isVirgin(call, error, 'turn'))) throw error
   })
   if (found === undefined) return { traces: [] }
   const all = await listTraces(call.env, found.row.id, found.message.turn)
@@ -496,7 +438,6 @@ async function traces(call: Call): Promise<Json> {
 }
 
 async function searchMessages(call: Call): Promise<Json> {
-  await requireMemory(call.env)
   const body = await readObject(call.request, {})
   const { id } = await openMemory(call, await askerFor(call, 'conversations:get'), call.path.id!, 2)
   const page = { limit: MOST_MESSAGES_SEARCHED, offset: 0 }
@@ -514,28 +455,41 @@ async function searchMessages(call: Call): Promise<Json> {
 
 const BASE = '/_plugins/_ml/memory'
 const PAGE = ['max_results', 'next_token']
-const SEARCH = ['from', 'size', 'sort', '_source', '_source_includes', '_source_excludes']
 const CREATE = ['conversations:create']
 const READ = ['conversations:get']
 const LIST = ['conversations:list']
 const DELETE = ['conversations:delete']
 
-export const memoryRoutes = routesOf([
+const rows: RouteRow[] = [
   ['POST', `${BASE}/conversation`, CREATE, createConversation],
-  ['GET', `${BASE}/conversation`, LIST, listConversations, PAGE],
-  ['POST', `${BASE}/conversation/:id`, CREATE, createInteraction],
-  ['GET', `${BASE}/conversation/:id`, READ, listInteractions, PAGE],
+  ['GET', `${BASE}/conversation`, LIST, list('conversations', 'createdAt', conversationShown), PAGE],
+  ['POST', `${BASE}/conversation/:id`, CREATE, adding(1, 'interaction_id')],
+  ['GET', `${BASE}/conversation/:id`, READ, listing(1, 'interactions', 'desc', interactionShown), PAGE],
   ['DELETE', `${BASE}/conversation/:id`, DELETE, remove(1)],
-  ['GET POST', `${BASE}/_search`, LIST, searchMemories, SEARCH],
+  ['GET POST', `${BASE}/_search`, LIST, searchMemories, LIST_PARAMETERS],
   ['GET', `${BASE}/message/:id`, READ, getMessage],
   ['PUT', `${BASE}/message/:id`, CREATE, updateMessage],
   ['GET', `${BASE}/message/:id/traces`, READ, traces, PAGE],
   ['POST', BASE, CREATE, create],
-  ['GET', BASE, LIST, list, PAGE],
+  ['GET', BASE, LIST, list('memories', 'updatedAt', memoryShown), PAGE],
   ['GET', `${BASE}/:id`, READ, getMemory],
   ['PUT', `${BASE}/:id`, CREATE, updateMemory],
   ['DELETE', `${BASE}/:id`, DELETE, remove(2)],
-  ['POST', `${BASE}/:id/messages`, CREATE, createMessage],
-  ['GET', `${BASE}/:id/messages`, READ, messagesPage, PAGE],
-  ['GET POST', `${BASE}/:id/_search`, READ, searchMessages, SEARCH],
-])
+  ['POST', `${BASE}/:id/messages`, CREATE, adding(2, 'message_id')],
+  ['GET', `${BASE}/:id/messages`, READ, listing(2, 'messages', 'asc', messageShown), PAGE],
+  ['GET POST', `${BASE}/:id/_search`, READ, searchMessages, LIST_PARAMETERS],
+]
+
+/** Each but the traces, as in OpenSearch, says first whether the feature is switched off. */
+export const memoryRoutes = routesOf(
+  rows.map(([methods, path, actions, handle, params]) => [
+    methods,
+    path,
+    actions,
+    async (call) => {
+      if (handle !== traces) await requireMemory(call.env)
+      return handle(call)
+    },
+    params,
+  ]),
+)

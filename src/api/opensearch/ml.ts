@@ -30,8 +30,8 @@ import {
   unsupported,
   WRITTEN,
 } from './errors'
-import { type Entry, searchEntries } from './json-query'
-import { isObject, isOn, type Json, readObject, routesOf } from './route'
+import { LIST_PARAMETERS, searchEntries } from './json-query'
+import { isObject, isOn, type Json, type RouteRow, readObject, routesOf } from './route'
 import { newId } from './source'
 
 // =============================================================================
@@ -78,9 +78,98 @@ const requireKnown = (body: Json, known: readonly string[], what: string): void 
   requireKeys(body, known, (key) => unsupported(`[${key}] of ${what}`))
 
 // =============================================================================
+// The plugin's resources: where OpenSearch keeps them, and what it says of them.
+
+interface Resource {
+  kind: string
+  /** OpenSearch's own index of them */
+  index: string
+  /** what an id that is none is told */
+  missing(id: string): string
+  shown(row: ResourceRow): Json
+}
+
+const timesOf = ({ createdAt, updatedAt }: ResourceRow): Json => ({
+  created_time: createdAt,
+  last_updated_time: updatedAt,
+})
+
+const CONNECTOR: Resource = {
+  kind: 'connector',
+  index: '.plugins-ml-connector',
+  missing: (id) => `Failed to find connector with the provided connector id: ${id}`,
+  shown: (row) => ({ ...connectorIn(row), ...timesOf(row) }),
+}
+const GROUP: Resource = {
+  kind: 'model_group',
+  index: '.plugins-ml-model-group',
+  missing: (id) => `Failed to find model group with ID: ${id}`,
+  shown: (row) => ({ ...readStoredObject(row.body), ...timesOf(row) }),
+}
+const MODEL: Resource = {
+  kind: 'model',
+  index: '.plugins-ml-model',
+  missing: (id) => `Failed to find model with the provided model id: ${id}`,
+  shown: (row) => {
+    const { name, description, algorithm, group, version, state, connector } = modelIn(row)
+    return {
+      name,
+      model_group_id: group,
+      algorithm,
+      // Searches ask for it by either name.
+      function_name: algorithm,
+      model_version: version,
+      description,
+      model_state: state,
+      ...timesOf(row),
+      connector_id: connector,
+    }
+  },
+}
+const TASK: Resource = {
+  kind: 'task',
+  index: '.plugins-ml-task',
+  missing: (id) => `Failed to find task with the provided task id: ${id}`,
+  shown: ({ body, createdAt, updatedAt }) => ({
+    ...readStoredObject(body),
+    create_time: createdAt,
+    last_update_time: updatedAt,
+  }),
+}
+
+/** @throws ApiError 404 */
+async function rowOf(env: Cloudflare.Env, { kind, missing }: Resource, id: string): Promise<ResourceRow> {
+  const row = await findOne(env, kind, id)
+  if (row === undefined) throw notFound(missing(id))
+  return row
+}
+
+const getting =
+  (resource: Resource) =>
+  async ({ env, path }: Call): Promise<Json> =>
+    resource.shown(await rowOf(env, resource, path.id!))
+
+const searching =
+  ({ kind, index, shown }: Resource) =>
+  async ({ env, request, query }: Call): Promise<Json> => {
+    const entries = (await findAll(env, kind)).map((row) => ({
+      _index: index,
+      _id: row.id,
+      _version: row.version,
+      _source: shown(row),
+    }))
+    return searchEntries(entries, await readObject(request, {}), query)
+  }
+
+/** Deletes the one in the path, if it is there. */
+async function removed({ env, path }: Call, { kind, index }: Resource, version?: number): Promise<Json> {
+  const deleted = await deleteOne(env, kind, path.id!)
+  return written(index, path.id!, deleted ? 'deleted' : 'not_found', version)
+}
+
+// =============================================================================
 // Connectors: how a remote model is called. Secrets go in and never come out.
 
-const CONNECTORS = '.plugins-ml-connector'
 const KEYS = [
   'name',
   'description',
@@ -146,27 +235,18 @@ function parseConnector(
   if (body.actions.length > 1) throw badRequest('A connector has one action here, [predict]')
   const description = allowText(body, 'description')
   const parameters = textsOf(body.parameters, 'parameters')
-  return {
-    stored: {
-      name,
-      ...(description !== undefined && { description }),
-      version,
-      protocol,
-      parameters,
-      actions: body.actions.map(parseAction),
-    },
-    credential,
-  }
+  const actions = body.actions.map(parseAction)
+  return { stored: { name, description, version, protocol, parameters, actions }, credential }
 }
 
 function parseAction(given: unknown): StoredConnector['actions'][number] {
   if (!isObject(given)) throw badRequest('No actions configured for this connector')
   requireKnown(given, ACTION_KEYS, 'an action')
   const type = requireText(given.action_type, "action type can't be null").toUpperCase()
-  if (type !== 'PREDICT') throw badRequest(`[action_type: ${type}] is not supported here`)
+  if (type !== 'PREDICT') throw unsupported(`[action_type: ${type}]`)
   const url = requireText(given.url, "url can't be null")
   const method = requireText(given.method, "method can't be null").toUpperCase()
-  if (method !== 'POST' && method !== 'GET') throw badRequest(`[method: ${method}] is not supported here`)
+  if (method !== 'POST' && method !== 'GET') throw unsupported(`[method: ${method}]`)
   const headers = textsOf(given.headers, 'headers')
   for (const [name, value] of Object.entries(headers)) {
     if (isSensitiveHeader(name) && namesIn(value, 'parameters').length > 0) {
@@ -181,29 +261,14 @@ function parseAction(given: unknown): StoredConnector['actions'][number] {
       throw badRequest('Credentials stand in headers alone: elsewhere they could be logged.')
     }
   }
-  return { action_type: type, method, url, headers, ...(request_body !== undefined && { request_body }) }
-}
-
-const shown = (row: ResourceRow): Json => ({
-  ...connectorIn(row),
-  created_time: row.createdAt,
-  last_updated_time: row.updatedAt,
-})
-
-const missing = (id: string) => notFound(`Failed to find connector with the provided connector id: ${id}`)
-
-async function getConnector({ env, path }: Call): Promise<Json> {
-  const row = await findOne(env, 'connector', path.id!)
-  if (row === undefined) throw missing(path.id!)
-  return shown(row)
+  return { action_type: type, method, url, headers, request_body }
 }
 
 /** Given values replace stored ones. If the host changes, the credential must be sent too. */
 async function updateConnector({ env, path, request }: Call): Promise<Json> {
   const id = path.id!
   const body = await readObject(request)
-  const row = await findOne(env, 'connector', id)
-  if (row === undefined) throw missing(id)
+  const row = await rowOf(env, CONNECTOR, id)
   await requireUnused(env, id)
   const old = connectorIn(row)
   const keeps = body.credential === undefined
@@ -218,14 +283,12 @@ async function updateConnector({ env, path, request }: Call): Promise<Json> {
     )
   }
   const given = keeps ? undefined : credential
-  return written(CONNECTORS, id, 'updated', await storeConnector(env, id, stored, given, row.sealed))
+  return written(CONNECTOR.index, id, 'updated', await storeConnector(env, id, stored, given, row.sealed))
 }
 
-async function deleteConnector({ env, path }: Call): Promise<Json> {
-  const id = path.id!
-  await requireUnused(env, id)
-  const deleted = await deleteOne(env, 'connector', id)
-  return written(CONNECTORS, id, deleted ? 'deleted' : 'not_found', 2)
+async function deleteConnector(call: Call): Promise<Json> {
+  await requireUnused(call.env, call.path.id!)
+  return removed(call, CONNECTOR, 2)
 }
 
 /** @throws ApiError 409 while a model uses it */
@@ -240,22 +303,11 @@ async function requireUnused(env: Cloudflare.Env, id: string): Promise<void> {
   )
 }
 
-const connectorEntries = async (env: Cloudflare.Env) =>
-  (await findAll(env, 'connector')).map((row) => ({
-    _index: CONNECTORS,
-    _id: row.id,
-    _version: row.version,
-    _source: shown(row),
-  }))
-
 // =============================================================================
 // Model groups, models and tasks. A remote model is called through its connector. A local embedding model stands for
 // the one that Parley embeds with. What OpenSearch does in a task is done at once here, and the task reports it as
 // done.
 
-const MODELS = '.plugins-ml-model'
-const GROUPS = '.plugins-ml-model-group'
-const TASKS = '.plugins-ml-task'
 const NODE = 'parley'
 
 async function registerGroup({ env, request }: Call): Promise<Json> {
@@ -282,41 +334,21 @@ async function registerGroup({ env, request }: Call): Promise<Json> {
   return { model_group_id: id, status: 'CREATED' }
 }
 
-const groupShown = ({ body, createdAt, updatedAt }: ResourceRow): Json => ({
-  ...readStoredObject(body),
-  created_time: createdAt,
-  last_updated_time: updatedAt,
-})
-
-async function groupOf(env: Cloudflare.Env, id: string): Promise<ResourceRow> {
-  const row = await findOne(env, 'model_group', id)
-  if (row === undefined) throw notFound(`Failed to find model group with ID: ${id}`)
-  return row
-}
-
-const getGroup = async ({ env, path }: Call): Promise<Json> => groupShown(await groupOf(env, path.id!))
-
 async function updateGroup({ env, path, request }: Call): Promise<Json> {
-  const row = await groupOf(env, path.id!)
+  const row = await rowOf(env, GROUP, path.id!)
   const body = await readObject(request)
   requireKnown(body, ['name', 'description'], 'a change of a model group')
   const name = allowText(body, 'name') ?? row.uniqueName
-  const group = { ...readStoredObject(row.body), ...body }
-  await storeOne(env, {
-    ...row,
-    uniqueName: name,
-    body: JSON.stringify(group),
-    updatedAt: Date.now(),
-  })
+  const group = JSON.stringify({ ...readStoredObject(row.body), ...body })
+  await storeOne(env, { ...row, uniqueName: name, body: group, updatedAt: Date.now() })
   return { status: 'Updated' }
 }
 
-async function deleteGroup({ env, path }: Call): Promise<Json> {
-  const users = (await findAll(env, 'model')).filter((row) => modelIn(row).group === path.id)
-  if (users.length > 0)
+async function deleteGroup(call: Call): Promise<Json> {
+  const models = await findAll(call.env, 'model')
+  if (models.some((row) => modelIn(row).group === call.path.id))
     throw badRequest('Cannot delete the model group when it has associated model versions')
-  const deleted = await deleteOne(env, 'model_group', path.id!)
-  return written(GROUPS, path.id!, deleted ? 'deleted' : 'not_found')
+  return removed(call, GROUP)
 }
 
 const REGISTERED = [
@@ -342,23 +374,19 @@ async function registerModel(call: Call): Promise<Json> {
   requireKnown(body, REGISTERED, 'a model')
   const name = requireText(body.name, 'Model name is null')
   const group = allowText(body, 'model_group_id')
-  if (group !== undefined) await groupOf(env, group)
-  const remote = String(body.function_name ?? 'TEXT_EMBEDDING').toUpperCase() === 'REMOTE'
+  if (group !== undefined) await rowOf(env, GROUP, group)
   const algorithm = String(body.function_name ?? 'TEXT_EMBEDDING').toUpperCase()
-  if (!remote && algorithm !== 'TEXT_EMBEDDING')
-    throw badRequest(`[function_name: ${algorithm}] is not supported here`)
-  const connector = remote ? await connectorOf(call, body) : undefined
-  const description = allowText(body, 'description')
+  if (!['REMOTE', 'TEXT_EMBEDDING'].includes(algorithm)) throw unsupported(`[function_name: ${algorithm}]`)
+  const connector = algorithm === 'REMOTE' ? await connectorOf(call, body) : undefined
   const id = newId()
-  const deploys = isOn(query.deploy)
   const model: StoredModel = {
     name,
-    ...(description !== undefined && { description }),
+    description: allowText(body, 'description'),
     algorithm,
-    ...(group !== undefined && { group }),
+    group,
     version: String(body.version ?? '1'),
-    state: deploys ? 'DEPLOYED' : 'REGISTERED',
-    ...(connector !== undefined && { connector }),
+    state: isOn(query.deploy) ? 'DEPLOYED' : 'REGISTERED',
+    connector,
   }
   await storeNew(env, 'model', id, model)
   return { task_id: await done(env, 'REGISTER_MODEL', id, algorithm), status: 'CREATED', model_id: id }
@@ -366,9 +394,7 @@ async function registerModel(call: Call): Promise<Json> {
 
 async function connectorOf({ env }: Call, { connector_id: id, connector }: Json): Promise<string> {
   if (typeof id === 'string' && id !== '') {
-    if ((await findOne(env, 'connector', id)) === undefined) {
-      throw notFound(`Failed to find connector with the provided connector id: ${id}`)
-    }
+    await rowOf(env, CONNECTOR, id)
     return id
   }
   if (!isObject(connector)) {
@@ -393,47 +419,10 @@ async function done(env: Cloudflare.Env, type: string, model: string, algorithm:
   return id
 }
 
-const taskShown = ({ body, createdAt, updatedAt }: ResourceRow): Json => ({
-  ...readStoredObject(body),
-  create_time: createdAt,
-  last_update_time: updatedAt,
-})
-
-async function getTask({ env, path }: Call): Promise<Json> {
-  const row = await findOne(env, 'task', path.id!)
-  if (row === undefined) throw notFound(`Failed to find task with the provided task id: ${path.id}`)
-  return taskShown(row)
-}
-
-async function deleteTask({ env, path }: Call): Promise<Json> {
-  const deleted = await deleteOne(env, 'task', path.id!)
-  return written(TASKS, path.id!, deleted ? 'deleted' : 'not_found')
-}
-
 async function modelOf(env: Cloudflare.Env, id: string): Promise<{ row: ResourceRow; model: StoredModel }> {
-  const row = await findOne(env, 'model', id)
-  if (row === undefined) throw notFound(`Failed to find model with the provided model id: ${id}`)
+  const row = await rowOf(env, MODEL, id)
   return { row, model: modelIn(row) }
 }
-
-const modelShown = (row: ResourceRow): Json => {
-  const { name, description, algorithm, group, version, state, connector } = modelIn(row)
-  return {
-    name,
-    ...(group !== undefined && { model_group_id: group }),
-    algorithm,
-    // Searches ask for it by either name.
-    function_name: algorithm,
-    model_version: version,
-    ...(description !== undefined && { description }),
-    model_state: state,
-    created_time: row.createdAt,
-    last_updated_time: row.updatedAt,
-    ...(connector !== undefined && { connector_id: connector }),
-  }
-}
-
-const getModel = async ({ env, path }: Call): Promise<Json> => modelShown((await modelOf(env, path.id!)).row)
 
 async function setState(env: Cloudflare.Env, id: string, state: StoredModel['state']): Promise<StoredModel> {
   const { row, model } = await modelOf(env, id)
@@ -464,21 +453,8 @@ async function deleteModel({ env, path }: Call): Promise<Json> {
     )
   }
   await deleteOne(env, 'model', path.id!)
-  return written(MODELS, path.id!, 'deleted', row.version + 1)
+  return written(MODEL.index, path.id!, 'deleted', row.version + 1)
 }
-
-const entriesOf =
-  (kind: string, index: string, shown: (row: ResourceRow) => Json) => async (env: Cloudflare.Env) =>
-    (await findAll(env, kind)).map((row) => ({
-      _index: index,
-      _id: row.id,
-      _version: row.version,
-      _source: shown(row),
-    }))
-
-const modelEntries = entriesOf('model', MODELS, modelShown)
-const groupEntries = entriesOf('model_group', GROUPS, groupShown)
-const taskEntries = entriesOf('task', TASKS, taskShown)
 
 // =============================================================================
 // Predictions of remote models, whole and in pieces.
@@ -508,7 +484,7 @@ async function predictModel(call: Call): Promise<Json> {
   const { connector, parameters } = await readPrediction(call)
   try {
     const predicted = await predictWith(call.env, connector, parameters, call.request.signal)
-    if (predicted === undefined) throw missing(connector)
+    if (predicted === undefined) throw notFound(CONNECTOR.missing(connector))
     return resultOf(predicted.reply, { status_code: 200 })
   } catch (error) {
     throw remoteError(error)
@@ -541,7 +517,7 @@ async function streamPrediction(call: Call): Promise<Response> {
   const abort = new AbortController()
   const signal = AbortSignal.any([abort.signal, call.request.signal])
   const pieces = await predictPiecesWith(call.env, connector, parameters, signal)
-  if (pieces === undefined) throw missing(connector)
+  if (pieces === undefined) throw notFound(CONNECTOR.missing(connector))
   let next = await pieces.next().catch((error: unknown) => {
     throw remoteError(error)
   })
@@ -587,34 +563,28 @@ const ML = '/_plugins/_ml'
 /** The same rights as for conversation models: whoever may write one can have calls made with its credentials. */
 const may = (verb: string): string[] => [`conversations/models:${verb}`]
 
-const searches =
-  (entries: (env: Cloudflare.Env) => Promise<Entry[]>) =>
-  async (call: Call): Promise<Json> =>
-    searchEntries(await entries(call.env), await readObject(call.request, {}), call.query)
-
-const SEARCH = ['from', 'size', 'sort', '_source', '_source_includes', '_source_excludes']
+const found = (path: string, resource: Resource): RouteRow[] => [
+  ['GET POST', `${ML}/${path}/_search`, may('list'), searching(resource), LIST_PARAMETERS],
+  ['GET', `${ML}/${path}/:id`, may('get'), getting(resource)],
+]
 
 export const mlRoutes = routesOf([
   ['POST', `${ML}/connectors/_create`, may('create'), createConnector],
-  ['GET POST', `${ML}/connectors/_search`, may('list'), searches(connectorEntries), SEARCH],
-  ['GET', `${ML}/connectors/:id`, may('get'), getConnector],
+  ...found('connectors', CONNECTOR),
   ['PUT', `${ML}/connectors/:id`, may('upsert'), updateConnector],
   ['DELETE', `${ML}/connectors/:id`, may('delete'), deleteConnector],
   ['POST', `${ML}/model_groups/_register`, may('create'), registerGroup],
-  ['GET POST', `${ML}/model_groups/_search`, may('list'), searches(groupEntries), SEARCH],
-  ['GET', `${ML}/model_groups/:id`, may('get'), getGroup],
+  ...found('model_groups', GROUP),
   ['PUT', `${ML}/model_groups/:id`, may('upsert'), updateGroup],
   ['DELETE', `${ML}/model_groups/:id`, may('delete'), deleteGroup],
   ['POST', `${ML}/models/_register`, may('create'), registerModel, ['deploy']],
-  ['GET POST', `${ML}/models/_search`, may('list'), searches(modelEntries), SEARCH],
+  ...found('models', MODEL),
   ['POST', `${ML}/models/:id/_deploy`, may('upsert'), deployModel],
   ['POST', `${ML}/models/:id/_undeploy`, may('upsert'), undeployModel],
   ['POST', `${ML}/models/:id/_predict`, may('create'), predictModel],
   ['POST', `${ML}/models/:id/_predict/stream`, may('create'), streamPrediction],
   ['POST', `${ML}/_predict/:algorithm/:id`, may('create'), predictModel],
-  ['GET', `${ML}/models/:id`, may('get'), getModel],
   ['DELETE', `${ML}/models/:id`, may('delete'), deleteModel],
-  ['GET POST', `${ML}/tasks/_search`, may('list'), searches(taskEntries), SEARCH],
-  ['GET', `${ML}/tasks/:id`, may('get'), getTask],
-  ['DELETE', `${ML}/tasks/:id`, may('delete'), deleteTask],
+  ...found('tasks', TASK),
+  ['DELETE', `${ML}/tasks/:id`, may('delete'), (call) => removed(call, TASK)],
 ])

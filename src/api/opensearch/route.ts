@@ -235,6 +235,12 @@ export type Json = Record<string, unknown>
 export const isObject = (value: unknown): value is Json =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
+/** An object without the keys whose values are undefined. */
+export const defined = <Given extends object>(given: Given) =>
+  Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as {
+    [Key in keyof Given]?: Exclude<Given[Key], undefined>
+  }
+
 /**
  * Reads a body that must be an object.
  * @param otherwise the value of an absent body
