@@ -5,19 +5,19 @@
 import { floor, later, timeOf } from '../../lib/dates'
 import { MAX_FACET_VALUES } from '../../search/limits'
 import type { FacetCounts, SearchResult } from '../../search/types'
-import { illegalArgument, noValues, parsingError, requireKeys, unsupported } from './errors'
+import { illegalArgument, namesOf, noValues, parsingError, requireKeys, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import { type Filter, plain, same } from './filter'
 import { compileQuery, rangeFilter } from './query'
 import { isObject, isOn, type Json } from './route'
 
 /** Types with buckets, and their options. */
-const BUCKETS: Record<string, string[]> = {
-  terms: ['field', 'size', 'order'],
-  date_histogram: ['field', 'calendar_interval', 'fixed_interval', 'min_doc_count', 'format'],
-  filter: [],
+const BUCKETS: Record<string, string> = {
+  terms: 'field size order',
+  date_histogram: 'field calendar_interval fixed_interval min_doc_count format',
+  filter: '',
 }
-const METRICS = ['stats', 'min', 'max', 'avg', 'sum', 'value_count', 'cardinality']
+const METRICS = namesOf('stats min max avg sum value_count cardinality')
 
 /** Most values of a field that are counted. */
 const MOST_VALUES = MAX_FACET_VALUES
@@ -85,7 +85,7 @@ function parseOptions(
     const filter = compileQuery(options, fields).filter(false)
     return { target: undefined, size: 1, order: ['_count', 'desc'], filter }
   }
-  const known = BUCKETS[type] ?? ['field']
+  const known = BUCKETS[type] ?? 'field'
   requireKeys(options, known, (key) => parsingError(`[${type}] unknown field [${key}]`))
   const { field, size = type === 'terms' ? 10 : MOST_INTERVALS, order = { _count: 'desc' } } = options
   if (typeof field !== 'string')
@@ -286,7 +286,7 @@ interface Histogram {
   least: number
 }
 
-const CALENDAR = 'minute hour day week month quarter year m h d w M q y'.split(' ')
+const CALENDAR = namesOf('minute hour day week month quarter year m h d w M q y')
 const FIXED: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const FORMATS = ['yyyy', 'yyyy-MM', 'yyyy-MM-dd']
 

@@ -1,6 +1,6 @@
 /** Cluster routes: `GET /`, the cluster's health and settings, and the list of indices. */
 import type { Call } from '../http/router'
-import { unsupported } from './errors'
+import { namesOf, unsupported } from './errors'
 import { resolve } from './indices'
 import type { Json } from './route'
 
@@ -49,18 +49,9 @@ export async function health(call: Call): Promise<Json> {
   }
 }
 
-const COLUMNS = [
-  'health',
-  'status',
-  'index',
-  'uuid',
-  'pri',
-  'rep',
-  'docs.count',
-  'docs.deleted',
-  'store.size',
-  'pri.store.size',
-]
+const COLUMNS = namesOf(`
+  health status index uuid pri rep docs.count docs.deleted store.size pri.store.size
+`)
 
 /** GET /_cat/indices: a table, or JSON. Sizes are unknown because collections do not report them. */
 export async function catIndices(call: Call): Promise<unknown> {

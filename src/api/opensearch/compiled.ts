@@ -75,11 +75,11 @@ export function checkBoost(body: Json): Json {
 }
 
 /** The options of `bool`. */
-export const BOOL_OPTIONS = ['must', 'filter', 'should', 'must_not', 'minimum_should_match']
+export const BOOL_OPTIONS = 'must filter should must_not minimum_should_match'
 
 /** The options of a query that has no field of its own. @throws ApiError 400 */
-export function options({ name, body }: Clause, known: readonly string[] = []): Json {
-  requireOptions(name, checkBoost(body), ['boost', ...known])
+export function options({ name, body }: Clause, known = ''): Json {
+  requireOptions(name, checkBoost(body), `boost ${known}`)
   return body
 }
 
@@ -95,7 +95,7 @@ const ID = { name: 'id', kind: 'keyword', hasValues: false, isArray: false, isDa
 export function single(
   { name, body, fields }: Clause,
   short?: string,
-  known: readonly string[] = [],
+  known = '',
 ): [Target | undefined, Json] {
   const [[field, given] = [], ...others] = Object.entries(body)
   if (field === undefined) throw parsingError(`[${name}] query takes the name of a field`)
@@ -110,6 +110,6 @@ export function single(
     }
     return [lookUp(fields, field), { [short]: given }]
   }
-  requireOptions(name, checkBoost(given), ['boost', ...(short === undefined ? [] : [short]), ...known])
+  requireOptions(name, checkBoost(given), `boost ${short ?? ''} ${known}`)
   return [lookUp(fields, field), given]
 }

@@ -136,7 +136,7 @@ export async function multiGet(call: Call): Promise<Json> {
   const { env, path, query, access, record } = call
   const body = await readObject(call.request)
   const unknown = (key: string) => parsingError(`unexpected token [START_OBJECT], unknown key [${key}]`)
-  requireKeys(body, ['docs', 'ids'], unknown)
+  requireKeys(body, 'docs ids', unknown)
   const { docs, ids } = body
   const given = docs ?? (Array.isArray(ids) ? ids.map((_id) => ({ _id })) : undefined)
   if (!Array.isArray(given) || given.length === 0) throw incomplete('no documents to get')
@@ -144,7 +144,7 @@ export async function multiGet(call: Call): Promise<Json> {
   const wanted = given.map((each) => {
     const asked = isObject(each) ? each : {}
     const strange = (key: string) => illegalArgument(`[_mget] does not support [${key}] of a document`)
-    requireKeys(asked, ['_index', '_id', '_source'], strange)
+    requireKeys(asked, '_index _id _source', strange)
     const { _index = path.collection, _id, _source } = asked
     if (typeof _index !== 'string') throw illegalArgument('index is missing')
     if (typeof _id !== 'string' && typeof _id !== 'number') throw illegalArgument('id is missing')
@@ -200,7 +200,7 @@ export async function deleteByQuery({ env, path, query, request, record }: Call)
   if (wait !== undefined && !isOn(wait))
     throw unsupported('[wait_for_completion: false] of [_delete_by_query]')
   const body = await readObject(request, {})
-  requireKeys(body, ['query'], (key) => parsingError(`request does not support [${key}]`))
+  requireKeys(body, 'query', (key) => parsingError(`request does not support [${key}]`))
   const wanted = query.q === undefined ? body.query : queryOf(query)
   if (wanted === undefined) throw parsingError('query is missing')
   const index = await openIndex(env, path.collection!)
@@ -393,7 +393,7 @@ function parseAction(line: string, number: number, otherwise: string | undefined
 /** @throws ApiError 400 that names what is unknown */
 function checkUpdate(source: Json): void {
   const strange = (key: string) => illegalArgument(`[UpdateRequest] does not support [${key}]: give a [doc]`)
-  requireKeys(source, ['doc', 'doc_as_upsert', 'upsert', 'detect_noop'], strange)
+  requireKeys(source, 'doc doc_as_upsert upsert detect_noop', strange)
   const { doc, doc_as_upsert, upsert } = source
   if (!isObject(doc)) throw incomplete('script or doc is missing')
   if (upsert !== undefined && !isObject(upsert))

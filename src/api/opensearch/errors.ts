@@ -52,14 +52,18 @@ export const noValues = (field: string): OpenSearchError =>
 /** Something that OpenSearch has but this API does not. @param what its name in the request, and what to do */
 export const unsupported = (what: string): OpenSearchError => illegalArgument(`${what} is not supported here`)
 
+/** The names in a text, separated by blanks: how tables here list keys and parameters. */
+export const namesOf = (names: string): string[] => names.trim().split(/\s+/)
+
 /** Refuses an object with a key that is none of some. @param refusal of a key @throws ApiError */
-export function requireKeys(body: Json, known: readonly string[], refusal: (key: string) => ApiError): void {
-  const unknown = Object.keys(body).find((key) => !known.includes(key))
+export function requireKeys(body: Json, known: string, refusal: (key: string) => ApiError): void {
+  const names = namesOf(known)
+  const unknown = Object.keys(body).find((key) => !names.includes(key))
   if (unknown !== undefined) throw refusal(unknown)
 }
 
 /** The same for the options of a query. @throws ApiError 400 */
-export const requireOptions = (query: string, body: Json, known: readonly string[]): void =>
+export const requireOptions = (query: string, body: Json, known: string): void =>
   requireKeys(body, known, (key) => parsingError(`[${query}] query does not support [${key}]`))
 
 export const indexNotFound = (index: string): OpenSearchError =>

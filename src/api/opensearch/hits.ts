@@ -44,7 +44,7 @@ function keyOf(given: unknown, fields: Fields): Key {
   if (typeof name !== 'string' || others.length > 0)
     throw illegalArgument('A key of [sort] has to name one field')
   const options = isObject(body) ? body : { order: body }
-  requireKeys(options, ['order', 'missing', 'unmapped_type'], (key) => unsupported(`[${key}] of a [sort]`))
+  requireKeys(options, 'order missing unmapped_type', (key) => unsupported(`[${key}] of a [sort]`))
   const order = String(options.order ?? (name === '_score' ? 'desc' : 'asc')).toLowerCase()
   if (order !== 'asc' && order !== 'desc') throw illegalArgument(`Unknown SortOrder [${order}]`)
   if (name === '_score') return { by: `_text_match:${order}`, value: (_, score) => score }
@@ -85,13 +85,13 @@ function shown(target: Target, value: unknown): unknown {
 /** Characters of a word and the blank behind it, more or less. */
 const LETTERS = 6
 /** What a field may have of its own. Fragments are found in one way here, whatever the type. */
-const OF_FIELDS = ['number_of_fragments', 'fragment_size', 'type']
+const OF_FIELDS = 'number_of_fragments fragment_size type'
 
 /** @throws ApiError 400 that names what is unknown */
 export function highlightParameters(given: unknown, fields: Fields): SearchParameters {
   if (given === undefined) return { highlight_fields: 'none' }
   if (!isObject(given)) throw parsingError('[highlight] has to be an object')
-  const known = ['fields', 'pre_tags', 'post_tags', 'encoder', ...OF_FIELDS]
+  const known = `fields pre_tags post_tags encoder ${OF_FIELDS}`
   requireKeys(given, known, (key) => unsupported(`[${key}] of [highlight]`))
   const { fields: named, pre_tags, post_tags, number_of_fragments, fragment_size } = given
   const entries = (Array.isArray(named) ? named : [named]).flatMap((each) =>

@@ -45,40 +45,22 @@ const INDEX = '/:collection'
 const DOCUMENT = `${INDEX}/_doc/:id`
 const SEE = ['debug:list']
 /** The cluster is always green, and waits for nothing. */
-const WAITS = [
-  'wait_for_status',
-  'wait_for_nodes',
-  'wait_for_events',
-  'wait_for_no_relocating_shards',
-  'wait_for_no_initializing_shards',
-]
-const READ_SOURCE = [
-  '_source',
-  '_source_includes',
-  '_source_excludes',
-  'routing',
-  'refresh',
-  'preference',
-  'realtime',
-]
-const SCROLL = ['scroll', 'scroll_id', 'rest_total_hits_as_int']
-const WRITE = ['refresh', 'routing', 'op_type']
+const WAITS = `
+  wait_for_status wait_for_nodes wait_for_events wait_for_no_relocating_shards
+  wait_for_no_initializing_shards
+`
+const READ_SOURCE = '_source _source_includes _source_excludes routing refresh preference realtime'
+const SCROLL = 'scroll scroll_id rest_total_hits_as_int'
+const WRITE = 'refresh routing op_type'
 /** How a deletion goes on, which is one step here. */
-const STEPS = [
-  'conflicts',
-  'wait_for_completion',
-  'refresh',
-  'routing',
-  'scroll',
-  'scroll_size',
-  'search_timeout',
-  'search_type',
-  'preference',
-]
-const WORDS = ['q', 'df', 'default_operator']
-const SEARCHES = ['typed_keys', 'rest_total_hits_as_int', 'max_concurrent_searches', ...OF_SHARDS]
-const UPDATE = ['refresh', 'routing', 'retry_on_conflict']
-const TABLE = ['format', 'v', 'h', 's']
+const STEPS = `
+  conflicts wait_for_completion refresh routing scroll scroll_size search_timeout search_type
+  preference
+`
+const WORDS = 'q df default_operator'
+const SEARCHES = `typed_keys rest_total_hits_as_int max_concurrent_searches ${OF_SHARDS}`
+const UPDATE = 'refresh routing retry_on_conflict'
+const TABLE = 'format v h s'
 const SEARCH = ['documents:search']
 const CREATE = ['documents:create']
 /** Writes are visible at once. So any key that can read or write may ask for a refresh. */
@@ -93,7 +75,7 @@ const both = ([methods, path, ...rest]: RouteRow): RouteRow[] => [
 const routes = routesOf([
   ['GET', '/_cluster/health', SEE, health, WAITS],
   ['GET', '/_cluster/health/:collection', SEE, health, WAITS],
-  ['GET', '/_cluster/settings', SEE, settings, ['flat_settings', 'include_defaults']],
+  ['GET', '/_cluster/settings', SEE, settings, 'flat_settings include_defaults'],
   ['PUT', '/_cluster/settings', ['settings:update'], putSettings],
   ...(
     [
@@ -119,22 +101,22 @@ const routes = routesOf([
   // Before the routes of an index, which would take `_all` for its name.
   ['GET POST', '/_all/_refresh', REFRESH, refresh],
   ...both(['GET POST', '/_refresh', REFRESH, refresh]),
-  ...both(['POST PUT', '/_bulk', ['documents:import', 'documents:delete'], bulk, ['refresh', 'routing']]),
+  ...both(['POST PUT', '/_bulk', ['documents:import', 'documents:delete'], bulk, 'refresh routing']),
   ...both(['GET POST', '/_mget', ['documents:get'], multiGet, READ_SOURCE]),
   ...both(['GET POST', '/_msearch', SEARCH, multiSearch, SEARCHES]),
-  ['GET POST', `${INDEX}/_search`, SEARCH, searchOrScroll, [...SEARCH_PARAMETERS, 'scroll'], beginSearch],
+  ['GET POST', `${INDEX}/_search`, SEARCH, searchOrScroll, `${SEARCH_PARAMETERS} scroll`, beginSearch],
   ...['/_search/scroll', '/_search/scroll/:id'].flatMap((path): RouteRow[] => [
     ['GET POST', path, SEARCH, nextPage, SCROLL],
     ['DELETE', path, SEARCH, clearScroll],
   ]),
-  ['GET POST', `${INDEX}/_count`, SEARCH, count, [...WORDS, 'preference', 'routing']],
-  ['POST', `${INDEX}/_delete_by_query`, ['documents:delete'], deleteByQuery, [...WORDS, ...STEPS]],
+  ['GET POST', `${INDEX}/_count`, SEARCH, count, `${WORDS} preference routing`],
+  ['POST', `${INDEX}/_delete_by_query`, ['documents:delete'], deleteByQuery, WORDS + STEPS],
   ['GET', DOCUMENT, ['documents:get'], getDocument, READ_SOURCE],
   ['GET', `${INDEX}/_source/:id`, ['documents:get'], getSource, READ_SOURCE],
   ['POST', `${INDEX}/_doc`, CREATE, indexDocument, WRITE],
   ['PUT POST', DOCUMENT, CREATE, indexDocument, WRITE],
   ['PUT POST', `${INDEX}/_create/:id`, CREATE, indexDocument, WRITE],
-  ['DELETE', DOCUMENT, ['documents:delete'], deleteDocument, ['refresh', 'routing']],
+  ['DELETE', DOCUMENT, ['documents:delete'], deleteDocument, 'refresh routing'],
   ['POST', `${INDEX}/_update/:id`, ['documents:update'], updateDocument, UPDATE],
   ['GET', `${INDEX}/_mapping`, ['collections:get'], getMapping],
   ['PUT POST', `${INDEX}/_mapping`, ['collections:update'], putMapping],

@@ -64,7 +64,7 @@ export async function createIndex(call: Call): Promise<Json> {
   const name = call.path.collection!
   const body = await readObject(call.request, {})
   const unknown = (key: string) => parseError(`unknown key [${key}] for create index`)
-  requireKeys(body, ['settings', 'mappings', 'aliases'], unknown)
+  requireKeys(body, 'settings mappings aliases', unknown)
   const { settings, mappings, aliases } = body
   if (aliases !== undefined && !(isObject(aliases) && Object.keys(aliases).length === 0)) {
     throw unsupported('[aliases] of a new index: add them by POST /_aliases; here it')
@@ -374,7 +374,7 @@ function changeOf(given: unknown): AliasChange {
   if ((action !== 'add' && action !== 'remove') || others.length > 0 || !isObject(body)) {
     throw unsupported(`The action [${String(action)}] on aliases`)
   }
-  requireKeys(body, ['index', 'alias'], (key) => unsupported(`[${key}] of an action on aliases`))
+  requireKeys(body, 'index alias', (key) => unsupported(`[${key}] of an action on aliases`))
   const { index, alias } = body
   if (typeof index !== 'string' || typeof alias !== 'string' || alias === '') {
     throw illegalArgument('An action on aliases takes one [index] and one [alias]')

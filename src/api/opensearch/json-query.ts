@@ -18,7 +18,7 @@ import { parseSearchBody, SEARCH_KEYS_OF_LISTS } from './search'
 import { FIRST, sourceFilter, starPattern } from './source'
 
 /** Query parameters of a search over a list of objects. */
-export const LIST_PARAMETERS = ['from', 'size', 'sort', '_source', '_source_includes', '_source_excludes']
+export const LIST_PARAMETERS = 'from size sort _source _source_includes _source_excludes'
 
 /** A searchable object. */
 export interface Entry {
@@ -117,7 +117,7 @@ const QUERIES: Record<string, (body: Json, depth: number) => Matcher> = {
   },
   range: (body) => {
     const [field, bounds] = fieldOf(body, '')
-    requireOptions('range', bounds, ['gt', 'gte', 'lt', 'lte'])
+    requireOptions('range', bounds, 'gt gte lt lte')
     return (document) =>
       valuesAt(document, field).some((value) =>
         Object.entries(bounds).every(([key, bound]) => {

@@ -64,27 +64,11 @@ export const DISTANCES: Record<string, VectorDistance> = {
 const SPACES = Object.fromEntries(Object.entries(DISTANCES).map(([space, distance]) => [distance, space]))
 
 /** Options of a property that tell OpenSearch how to store it, or cut it into words. They are kept and change no result here. */
-const KEPT_OPTIONS = [
-  'analyzer',
-  'search_analyzer',
-  'fielddata',
-  'doc_values',
-  'store',
-  'norms',
-  'index_options',
-  'similarity',
-  'term_vector',
-  'eager_global_ordinals',
-  'type',
-  'fields',
-  'ignore_above',
-  'format',
-  'properties',
-  'dimension',
-  'method',
-  'space_type',
-  'index',
-]
+const KEPT_OPTIONS = `
+  analyzer search_analyzer fielddata doc_values store norms index_options similarity term_vector
+  eager_global_ordinals type fields ignore_above format properties dimension method space_type
+  index
+`
 
 /** A checked mapping. */
 interface ParsedMapping {
@@ -98,7 +82,7 @@ interface ParsedMapping {
 export function parseMapping(mappings: unknown): ParsedMapping {
   if (mappings === undefined) return { fields: [], properties: {}, dynamic: undefined, templates: undefined }
   if (!isObject(mappings)) throw mapperError('Expected map for property [mappings]')
-  requireKeys(mappings, ['properties', 'dynamic', 'dynamic_templates'], (key) =>
+  requireKeys(mappings, 'properties dynamic dynamic_templates', (key) =>
     mapperError(`Root mapping definition has unsupported parameters: [${key}]`),
   )
   const properties = mappings.properties ?? {}
@@ -188,7 +172,7 @@ function hasKeyword(name: string, fields: unknown): boolean {
     if (key !== 'keyword' || !isObject(property) || property.type !== 'keyword') {
       throw unsupported(`The multi-field [${name}.${key}]: only one named [keyword] of type [keyword]`)
     }
-    requireKeys(property, ['type', 'ignore_above'], (option) =>
+    requireKeys(property, 'type ignore_above', (option) =>
       unsupported(`[${option}] of the multi-field [${name}.${key}]`),
     )
   }

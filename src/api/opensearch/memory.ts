@@ -454,7 +454,7 @@ async function searchMessages(call: Call): Promise<Json> {
 // Otherwise `conversation` would be taken for a memory's id.
 
 const BASE = '/_plugins/_ml/memory'
-const PAGE = ['max_results', 'next_token']
+const PAGE = 'max_results next_token'
 const CREATE = ['conversations:create']
 const READ = ['conversations:get']
 const LIST = ['conversations:list']

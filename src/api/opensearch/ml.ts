@@ -74,7 +74,7 @@ function textsOf(value: unknown, name: string): Record<string, string> {
 }
 
 /** @throws ApiError 400 that names what is unknown */
-const requireKnown = (body: Json, known: readonly string[], what: string): void =>
+const requireKnown = (body: Json, known: string, what: string): void =>
   requireKeys(body, known, (key) => unsupported(`[${key}] of ${what}`))
 
 // =============================================================================
@@ -170,30 +170,16 @@ async function removed({ env, path }: Call, { kind, index }: Resource, version?:
 // =============================================================================
 // Connectors: how a remote model is called. Secrets go in and never come out.
 
-const KEYS = [
-  'name',
-  'description',
-  'version',
-  'protocol',
-  'parameters',
-  'credential',
-  'actions',
-  'backend_roles',
-  'access_mode',
-  // Its timeouts and numbers of connections are Parley's own here.
-  'client_config',
-]
-const ACTION_KEYS = [
-  'action_type',
-  'name',
-  'method',
-  'url',
-  'headers',
-  'request_body',
-  // How texts become vectors: predictions take and return the provider's own JSON here.
-  'pre_process_function',
-  'post_process_function',
-]
+// Parley has its own timeouts and numbers of connections, whatever the [client_config].
+const KEYS = `
+  name description version protocol parameters credential actions
+  backend_roles access_mode client_config
+`
+// Predictions take and return the provider's own JSON here, whatever processes it before and after.
+const ACTION_KEYS = `
+  action_type name method url headers request_body
+  pre_process_function post_process_function
+`
 
 async function createConnector(call: Call): Promise<Json> {
   return { connector_id: await makeConnector(call.env, await readObject(call.request)) }
@@ -310,13 +296,11 @@ async function requireUnused(env: Cloudflare.Env, id: string): Promise<void> {
 
 const NODE = 'parley'
 
+const GROUP_KEYS = 'name description access_mode backend_roles add_all_backend_roles'
+
 async function registerGroup({ env, request }: Call): Promise<Json> {
   const body = await readObject(request)
-  requireKnown(
-    body,
-    ['name', 'description', 'access_mode', 'backend_roles', 'add_all_backend_roles'],
-    'a model group',
-  )
+  requireKnown(body, GROUP_KEYS, 'a model group')
   const name = requireText(body.name, 'Model group name is null')
   const id = newId()
   const group = {
@@ -337,7 +321,7 @@ async function registerGroup({ env, request }: Call): Promise<Json> {
 async function updateGroup({ env, path, request }: Call): Promise<Json> {
   const row = await rowOf(env, GROUP, path.id!)
   const body = await readObject(request)
-  requireKnown(body, ['name', 'description'], 'a change of a model group')
+  requireKnown(body, 'name description', 'a change of a model group')
   const name = allowText(body, 'name') ?? row.uniqueName
   const group = JSON.stringify({ ...readStoredObject(row.body), ...body })
   await storeOne(env, { ...row, uniqueName: name, body: group, updatedAt: Date.now() })
@@ -351,22 +335,10 @@ async function deleteGroup(call: Call): Promise<Json> {
   return removed(call, GROUP)
 }
 
-const REGISTERED = [
-  'name',
-  'description',
-  'version',
-  'function_name',
-  'model_group_id',
-  'connector_id',
-  'connector',
-  'model_format',
-  'model_task_type',
-  'model_content_size_in_bytes',
-  'model_content_hash_value',
-  'model_config',
-  'url',
-  'is_enabled',
-]
+const REGISTERED = `
+  name description version function_name model_group_id connector_id connector model_format
+  model_task_type model_content_size_in_bytes model_content_hash_value model_config url is_enabled
+`
 
 async function registerModel(call: Call): Promise<Json> {
   const { env, request, query } = call
@@ -466,7 +438,7 @@ async function readPrediction({
 }: Call): Promise<{ connector: string; parameters: Json }> {
   const { model } = await modelOf(env, path.id!)
   const body = await readObject(request)
-  requireKnown(body, ['parameters'], 'a prediction')
+  requireKnown(body, 'parameters', 'a prediction')
   if (model.connector === undefined) throw badRequest('Only remote models take predictions here')
   return { connector: model.connector, parameters: isObject(body.parameters) ? body.parameters : {} }
 }
@@ -494,7 +466,7 @@ async function predictModel(call: Call): Promise<Json> {
 async function embedded({ env, request }: Call): Promise<Json> {
   const { text_docs: texts, ...others } = await readObject(request)
   // The format of the vectors, which is always the same.
-  requireKnown(others, ['return_number', 'target_response', 'parameters'], 'a prediction')
+  requireKnown(others, 'return_number target_response parameters', 'a prediction')
   if (!Array.isArray(texts) || texts.length > MOST_TEXTS || !texts.every((text) => typeof text === 'string'))
     throw badRequest(`A prediction of this model takes [text_docs], a list of at most ${MOST_TEXTS} texts`)
   const model = createEmbeddingModel({ model_name: STATIC_EMBEDDER }, env)
@@ -577,7 +549,7 @@ export const mlRoutes = routesOf([
   ...found('model_groups', GROUP),
   ['PUT', `${ML}/model_groups/:id`, may('upsert'), updateGroup],
   ['DELETE', `${ML}/model_groups/:id`, may('delete'), deleteGroup],
-  ['POST', `${ML}/models/_register`, may('create'), registerModel, ['deploy']],
+  ['POST', `${ML}/models/_register`, may('create'), registerModel, 'deploy'],
   ...found('models', MODEL),
   ['POST', `${ML}/models/:id/_deploy`, may('upsert'), deployModel],
   ['POST', `${ML}/models/:id/_undeploy`, may('upsert'), undeployModel],

@@ -4,7 +4,7 @@ import { readStoredObject } from '../../lib/stored-json'
 import { STATIC_EMBEDDER } from '../../models/static-embedder'
 import { deleteOne, type FindResource, findAll, findOne, modelIn, storeOne } from '../../registry/resources'
 import type { Call } from '../http/router'
-import { answer, illegalArgument, OpenSearchError, parseError, unsupported } from './errors'
+import { answer, illegalArgument, namesOf, OpenSearchError, parseError, unsupported } from './errors'
 import { isEnabled, RAG } from './mapping'
 import { isObject, type Json, readObject } from './route'
 import { starPattern } from './source'
@@ -39,14 +39,10 @@ export interface Pipeline {
   inline?: true
 }
 
-const TOP = [
-  'description',
-  'version',
-  'request_processors',
-  'response_processors',
-  'phase_results_processors',
-]
-const GENERIC = ['tag', 'description', 'ignore_failure']
+const TOP = namesOf(`
+  description version request_processors response_processors phase_results_processors
+`)
+const GENERIC = namesOf('tag description ignore_failure')
 const RAG_TYPE = 'retrieval_augmented_generation'
 const MOST_RANK_CONSTANT = 10_000
 

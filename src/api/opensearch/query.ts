@@ -61,16 +61,16 @@ function invalid(name: string): never {
 const QUERIES: Record<string, (clause: Clause) => Compiled> = {
   match_all: (clause) => constant(true, options(clause)),
   match_none: (clause) => constant(false, options(clause)),
-  match: (clause) => match(clause, {}, ['operator', 'minimum_should_match', 'fuzziness']),
+  match: (clause) => match(clause, {}, 'operator minimum_should_match fuzziness'),
   match_phrase: (clause) => match(clause, { phrase: true }),
-  match_phrase_prefix: (clause) => match(clause, { phrase: true, prefix: true }, ['max_expansions']),
-  match_bool_prefix: (clause) => match(clause, { prefix: true }, ['operator', 'minimum_should_match']),
+  match_phrase_prefix: (clause) => match(clause, { phrase: true, prefix: true }, 'max_expansions'),
+  match_bool_prefix: (clause) => match(clause, { prefix: true }, 'operator minimum_should_match'),
   multi_match: multiMatch,
-  query_string: (clause) => queryString(clause, parseQueryString, ['default_field']),
+  query_string: (clause) => queryString(clause, parseQueryString, 'default_field'),
   simple_query_string: (clause) => queryString(clause, parseSimple),
   bool,
   constant_score: (clause) => {
-    const { filter } = options(clause, ['filter'])
+    const { filter } = options(clause, 'filter')
     const inner = compileQuery(filter, clause.fields, clause.depth + 1)
     return { filter: inner.filter }
   },
@@ -87,12 +87,12 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
     return values(lookUp(clause.fields, field), list)
   },
   range: (clause) => {
-    const [target, bounds] = single(clause, undefined, ['gt', 'gte', 'lt', 'lte', 'format', 'time_zone'])
+    const [target, bounds] = single(clause, undefined, 'gt gte lt lte format time_zone')
     return target === undefined ? NONE : { filter: (negated) => rangeFilter(target, bounds, negated) }
   },
   exists: (clause) => exists(clause),
   ids: (clause) => {
-    const { values: ids } = options(clause, ['values'])
+    const { values: ids } = options(clause, 'values')
     if (!Array.isArray(ids)) throw parsingError('[ids] query takes a list of [values]')
     // A filter cannot say an id with a backtick.
     const plain = ids.map(String).filter((id) => !id.includes('`'))
@@ -103,7 +103,7 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
     return target === undefined ? NONE : prefix(clause, target, String(value))
   },
   wildcard: (clause) => {
-    const [target, { value, wildcard }] = single(clause, 'value', ['wildcard'])
+    const [target, { value, wildcard }] = single(clause, 'value', 'wildcard')
     const pattern = String(value ?? wildcard)
     if (target === undefined) return NONE
     if (/^\*+$/.test(pattern)) return { filter: (negated) => present(target.name, negated) }
@@ -113,14 +113,14 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
     return beginning === pattern ? values(target, [pattern]) : prefix(clause, target, beginning)
   },
   knn: (clause) => {
-    const [target, { vector, k, filter }] = single(clause, undefined, ['vector', 'k', 'filter'])
+    const [target, { vector, k, filter }] = single(clause, undefined, 'vector k filter')
     if (!Array.isArray(vector) || !vector.every((part) => typeof part === 'number')) {
       throw illegalArgument('[knn] requires query vector: a list of numbers as [vector]')
     }
     return nearest(clause, target, k ?? 10, filter, { vector })
   },
   script_score: (clause) => {
-    const { query = { match_all: {} }, script } = options(clause, ['query', 'script'])
+    const { query = { match_all: {} }, script } = options(clause, 'query script')
     const { field, distance, ...asked } = readScript(script)
     const target = lookUp(clause.fields, field)
     if (target === undefined)
@@ -131,12 +131,11 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
     return nearest(clause, target, undefined, query, asked)
   },
   neural: (clause) => {
-    const [target, { query_text, model_id, k, filter }] = single(clause, undefined, [
-      'query_text',
-      'model_id',
-      'k',
-      'filter',
-    ])
+    const [target, { query_text, model_id, k, filter }] = single(
+      clause,
+      undefined,
+      'query_text model_id k filter',
+    )
     if (typeof query_text !== 'string') throw parsingError('[neural] query takes a text as [query_text]')
     const model = target?.field.embed?.model_config.model_name
     if (target !== undefined && model === undefined) {
@@ -229,8 +228,8 @@ function merged(alternatives: Compiled[]): Words | undefined {
   return { fields: [...fields.values()], text, every: false, phrase: false, prefix: false, fuzziness: 0 }
 }
 
-function queryString(clause: Clause, parse: typeof parseSimple, more: string[] = []): Compiled {
-  const known = ['query', 'fields', 'default_operator', ...more]
+function queryString(clause: Clause, parse: typeof parseSimple, more = ''): Compiled {
+  const known = `query fields default_operator ${more}`
   const { query, fields, default_field, default_operator } = options(clause, known)
   const parsed = parse(query, fields ?? default_field, isEvery(default_operator, 'default_operator'))
   return compileQuery(parsed, clause.fields, clause.depth + 1)
@@ -284,7 +283,7 @@ function isEvery(operator: unknown, option = 'operator'): boolean {
 /** How words are looked for: their order, and whether the last one is a prefix. */
 type Manner = Partial<Pick<Words, 'phrase' | 'prefix'>>
 
-function match(clause: Clause, manner: Manner, known: readonly string[] = []): Compiled {
+function match(clause: Clause, manner: Manner, known = ''): Compiled {
   const [target, given] = single(clause, 'query', known)
   const { query, operator, minimum_should_match: least } = given
   if (least !== undefined && !['1', '100%'].includes(String(least))) {
@@ -325,7 +324,7 @@ function multiMatch(clause: Clause): Compiled {
     operator,
     type,
     fuzziness,
-  } = options(clause, ['query', 'fields', 'operator', 'type', 'fuzziness'])
+  } = options(clause, 'query fields operator type fuzziness')
   const kind = String(type ?? 'best_fields')
   const manner = Object.hasOwn(MANNERS, kind) ? MANNERS[kind]! : undefined
   if (manner === undefined) throw unsupported(`[multi_match] of the type [${kind}]`)

@@ -19,6 +19,7 @@ import {
   illegalArgument,
   incorrectMethod,
   indexNotFound,
+  namesOf,
   noHandler,
   OpenSearchError,
   openSearchError,
@@ -40,29 +41,29 @@ export interface OpenSearchRoute {
   /** a key must allow one of these */
   actions: readonly string[]
   /** query parameters that it takes besides the common ones */
-  params?: readonly string[] | undefined
+  params: readonly string[]
   /** begins to read what a request needs while its key is looked up. Never rejects */
   begin?: ((env: Cloudflare.Env, request: Request) => Promise<void>) | undefined
   handle(call: Call): Promise<unknown> | unknown
 }
 
-/** A route as a line of a table: its methods, separated by blanks, its path and so on. */
+/** A route as a line of a table. Its methods and its parameters are separated by blanks. */
 export type RouteRow = readonly [
   methods: string,
   path: string,
   actions: readonly string[],
   handle: OpenSearchRoute['handle'],
-  params?: readonly string[],
+  params?: string,
   begin?: OpenSearchRoute['begin'],
 ]
 
 export const routesOf = (rows: readonly RouteRow[]): OpenSearchRoute[] =>
-  rows.map(([methods, path, actions, handle, params, begin]) => ({
-    methods: methods.split(' ') as Method[],
+  rows.map(([methods, path, actions, handle, params = '', begin]) => ({
+    methods: namesOf(methods) as Method[],
     path,
     actions,
     handle,
-    params,
+    params: namesOf(params),
     begin,
   }))
 
@@ -70,22 +71,11 @@ export const routesOf = (rows: readonly RouteRow[]): OpenSearchRoute[] =>
  * Parameters of every route: the format of the reply, the key, and those that clients send unasked and that change no answer here,
  * since an index has one name, one shard and one node, and nothing waits.
  */
-const COMMON = [
-  'pretty',
-  'human',
-  'error_trace',
-  'filter_path',
-  'x-typesense-api-key',
-  'ignore_unavailable',
-  'allow_no_indices',
-  'expand_wildcards',
-  'ignore_throttled',
-  'local',
-  'timeout',
-  'master_timeout',
-  'cluster_manager_timeout',
-  'wait_for_active_shards',
-]
+const COMMON = namesOf(`
+  pretty human error_trace filter_path x-typesense-api-key ignore_unavailable allow_no_indices
+  expand_wildcards ignore_throttled local timeout master_timeout cluster_manager_timeout
+  wait_for_active_shards
+`)
 
 /** What clients send unasked of what is not served: with this value they ask for nothing. */
 const NOTHING: Readonly<Record<string, string>> = {
@@ -152,7 +142,7 @@ function routeOf(route: OpenSearchRoute, method: Method, reserved: () => Readonl
       if (isTaken(collection, reserved)) return elsewhere(collection, call.request)
       try {
         const access = await admitCaller(call, route.actions)
-        checkParameters(call, route.params ?? [])
+        checkParameters(call, route.params)
         const value = await route.handle({ ...call, access })
         const indent = isOn(call.query.pretty) ? 2 : undefined
         const response = value instanceof Response ? value : answer(value, 200, indent)

@@ -93,7 +93,7 @@ export async function clearScroll(call: Call): Promise<Json> {
 async function idOf({ request, path, query }: Call): Promise<Json> {
   const body = await readObject(request, {})
   const unknown = (key: string) => illegalArgument(`Unknown parameter [${key}] in request body`)
-  requireKeys(body, ['scroll', 'scroll_id'], unknown)
+  requireKeys(body, 'scroll scroll_id', unknown)
   const scroll_id = path.id ?? query.scroll_id
   return {
     ...(scroll_id !== undefined && { scroll_id }),
@@ -295,12 +295,12 @@ export async function multiSearch(call: Call): Promise<unknown> {
 /** The index of a header line. @throws ApiError 400 */
 function indexOf(line: string, otherwise: string | undefined): string {
   const header = line.trim() === '' ? {} : parseObject(line)
-  const unknown = Object.keys(header).find(
-    (key) => key !== 'index' && !OF_SHARDS.includes(key) && !isUnasked(key, header[key]),
+  const { index, ...others } = header
+  const asked = Object.entries(others).filter(([key, value]) => !isUnasked(key, value))
+  requireKeys(Object.fromEntries(asked), OF_SHARDS, (key) =>
+    illegalArgument(`key [${key}] is not supported in the metadata section`),
   )
-  if (unknown !== undefined)
-    throw illegalArgument(`key [${unknown}] is not supported in the metadata section`)
-  const given = Array.isArray(header.index) && header.index.length === 1 ? header.index[0] : header.index
+  const given = Array.isArray(index) && index.length === 1 ? index[0] : index
   const name = given ?? otherwise
   if (typeof name !== 'string' || name === '') throw unsupported('A search that names no index')
   return name

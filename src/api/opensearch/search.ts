@@ -21,6 +21,7 @@ import type { Compiled } from './compiled'
 import {
   errorEnvelope,
   illegalArgument,
+  namesOf,
   notANumber,
   parsingError,
   requireKeys,
@@ -69,41 +70,16 @@ export interface SearchBody {
   minScore: number
 }
 
-const KEYS = [
-  'query',
-  'from',
-  'size',
-  'sort',
-  '_source',
-  'highlight',
-  'aggs',
-  'aggregations',
-  'track_total_hits',
-  'min_score',
-  'timeout',
-  'fields',
-  'post_filter',
-]
+const KEYS = namesOf(`
+  query from size sort _source highlight aggs aggregations track_total_hits min_score timeout
+  fields post_filter
+`)
 
 /** Keys that ask for something that is not served, unless their value says that nothing is wanted: clients send those by default. */
-const OPTIONAL = [
-  'explain',
-  'profile',
-  'version',
-  'seq_no_primary_term',
-  'track_scores',
-  'terminate_after',
-  'stored_fields',
-  'docvalue_fields',
-  'script_fields',
-  'indices_boost',
-  'rescore',
-  'ext',
-  'stats',
-  'suggest',
-  'collapse',
-  'search_after',
-]
+const OPTIONAL = namesOf(`
+  explain profile version seq_no_primary_term track_scores terminate_after stored_fields
+  docvalue_fields script_fields indices_boost rescore ext stats suggest collapse search_after
+`)
 
 const asksNothing = (value: unknown): boolean =>
   value === false ||
@@ -111,49 +87,22 @@ const asksNothing = (value: unknown): boolean =>
   (typeof value === 'object' && (value === null || Object.keys(value).length === 0))
 
 /** The keys accepted in a search over a list of objects. */
-export const SEARCH_KEYS_OF_LISTS = [
-  'query',
-  'from',
-  'size',
-  'sort',
-  '_source',
-  'track_total_hits',
-  'version',
-  'seq_no_primary_term',
-  'timeout',
-]
+export const SEARCH_KEYS_OF_LISTS = `
+  query from size sort _source track_total_hits version seq_no_primary_term timeout
+`
 
 /** They change no answer of one shard that is searched anew each time. */
-export const OF_SHARDS = [
-  'preference',
-  'request_cache',
-  'routing',
-  'search_type',
-  'allow_partial_search_results',
-  'batched_reduce_size',
-  'cancel_after_time_interval',
-  'ccs_minimize_roundtrips',
-  'max_concurrent_shard_requests',
-  'pre_filter_shard_size',
-]
+export const OF_SHARDS = `
+  preference request_cache routing search_type allow_partial_search_results batched_reduce_size
+  cancel_after_time_interval ccs_minimize_roundtrips max_concurrent_shard_requests
+  pre_filter_shard_size
+`
 
 /** Query parameters of a search. */
-export const SEARCH_PARAMETERS = [
-  'q',
-  'df',
-  'default_operator',
-  'from',
-  'size',
-  'sort',
-  '_source',
-  '_source_includes',
-  '_source_excludes',
-  'track_total_hits',
-  'rest_total_hits_as_int',
-  'search_pipeline',
-  'typed_keys',
-  ...OF_SHARDS,
-]
+export const SEARCH_PARAMETERS = `
+  q df default_operator from size sort _source _source_includes _source_excludes track_total_hits
+  rest_total_hits_as_int search_pipeline typed_keys ${OF_SHARDS}
+`
 
 /** @throws ApiError 400 that names what is unknown */
 export function parseSearchBody(body: Json, query: Record<string, string>): SearchBody {
@@ -279,7 +228,7 @@ export async function search(call: Call): Promise<unknown> {
 
 function checkExtras(ext: unknown, stream: unknown): void {
   const unknownField = (key: string) => parsingError(`unknown field [${key}]`)
-  if (isObject(ext)) requireKeys(ext, ['generative_qa_parameters'], unknownField)
+  if (isObject(ext)) requireKeys(ext, 'generative_qa_parameters', unknownField)
   else if (ext !== undefined) throw unknownField('ext')
   if (stream !== undefined && typeof stream !== 'boolean')
     throw illegalArgument('[stream] has to be a boolean')
@@ -519,7 +468,7 @@ export const totalOf = async (caller: Caller, { name }: Index, filter_by: string
 
 export async function count(call: Call): Promise<unknown> {
   const body = await readObject(call.request, {})
-  requireKeys(body, ['query'], (key) => parsingError(`request does not support [${key}]`))
+  requireKeys(body, 'query', (key) => parsingError(`request does not support [${key}]`))
   const query = call.query.q === undefined ? body.query : queryOf(call.query)
   const { index, fields } = await open(call, call.path.collection!)
   const compiled = compile(call, query ?? { match_all: {} }, fields)
@@ -544,7 +493,7 @@ const WORST = 0.001
 export function hybridQueries(query: unknown): unknown[] | undefined {
   if (!isObject(query) || !Object.hasOwn(query, 'hybrid')) return undefined
   const body = isObject(query.hybrid) ? query.hybrid : {}
-  requireOptions('hybrid', body, ['queries'])
+  requireOptions('hybrid', body, 'queries')
   const { queries } = body
   if (Object.keys(query).length > 1) throw parsingError('[hybrid] malformed query, expected [END_OBJECT]')
   if (!Array.isArray(queries) || queries.length === 0) throw illegalArgument('[hybrid] requires queries')
