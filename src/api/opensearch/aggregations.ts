@@ -214,13 +214,8 @@ async function histogram(
 }
 
 async function terms(aggregation: Aggregation, facet: FacetCounts | undefined, again: Again): Promise<Json> {
-  const {
-    name,
-    target,
-    size,
-    order: [by, direction],
-    inner,
-  } = aggregation
+  const { name, target, size, inner } = aggregation
+  const [by, direction] = aggregation.order
   const keys = allOf(name, facet).map(({ value, count }) => ({
     text: value,
     key: keyOf(target!, value),
@@ -257,17 +252,9 @@ function figures({ type }: Aggregation, facet: FacetCounts | undefined): Json {
   const counted = facet?.counts.reduce((total, { count }) => total + count, 0) ?? 0
   // The average also covers lists, in which a document has a value twice. An average of zero tells nothing.
   const count = avg === null || avg === 0 ? counted : Math.round(Number(sum) / avg)
-  switch (type) {
-    case 'stats':
-      return { count, min, max, avg, sum }
-    case 'cardinality':
-      return { value: total_values }
-    case 'value_count':
-      return { value: count }
-    case 'sum':
-      return { value: sum }
-  }
-  return { value: type === 'min' ? min : type === 'max' ? max : avg }
+  if (type === 'stats') return { count, min, max, avg, sum }
+  const values: Json = { cardinality: total_values, value_count: count, sum, min, max, avg }
+  return { value: values[type] }
 }
 
 export type { Aggregation }

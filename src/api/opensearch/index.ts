@@ -4,30 +4,9 @@ import { servePage } from '../http/html-pages'
 import type { App, OpenCall } from '../http/router'
 import { register } from '../http/router'
 import { catIndices, health, info } from './cluster'
-import {
-  bulk,
-  deleteByQuery,
-  deleteDocument,
-  getDocument,
-  getSource,
-  indexDocument,
-  multiGet,
-  updateDocument,
-} from './documents'
+import * as documents from './documents'
 import { answer, openSearchError } from './errors'
-import {
-  changeAlias,
-  createIndex,
-  deleteIndices,
-  getAliases,
-  getIndex,
-  getMapping,
-  getSettings,
-  putSettings as putIndexSettings,
-  putMapping,
-  refresh,
-  updateAliases,
-} from './indices'
+import * as indices from './indices'
 import { putSettings, settings } from './mapping'
 import { memoryRoutes } from './memory'
 import { mlRoutes } from './ml'
@@ -90,19 +69,25 @@ const routes = routesOf([
   ]),
   ['GET', '/_cat/indices', ['collections:list'], catIndices, TABLE],
   ['GET', '/_cat/indices/:index', ['collections:list'], catIndices, TABLE],
-  ...both(['GET', '/_aliases', ['aliases:list'], getAliases]),
-  ...both(['GET', '/_alias', ['aliases:list'], getAliases]),
-  ...both(['GET', '/_alias/:alias', ['aliases:list'], getAliases]),
-  ['PUT POST', `${INDEX}/_alias/:alias`, ['aliases:upsert'], changeAlias],
-  ['DELETE', `${INDEX}/_alias/:alias`, ['aliases:delete'], changeAlias],
-  ['PUT POST', `${INDEX}/_aliases/:alias`, ['aliases:upsert'], changeAlias],
-  ['DELETE', `${INDEX}/_aliases/:alias`, ['aliases:delete'], changeAlias],
-  ['POST', '/_aliases', ['aliases:upsert', 'aliases:delete'], updateAliases],
+  ...both(['GET', '/_aliases', ['aliases:list'], indices.getAliases]),
+  ...both(['GET', '/_alias', ['aliases:list'], indices.getAliases]),
+  ...both(['GET', '/_alias/:alias', ['aliases:list'], indices.getAliases]),
+  ['PUT POST', `${INDEX}/_alias/:alias`, ['aliases:upsert'], indices.changeAlias],
+  ['DELETE', `${INDEX}/_alias/:alias`, ['aliases:delete'], indices.changeAlias],
+  ['PUT POST', `${INDEX}/_aliases/:alias`, ['aliases:upsert'], indices.changeAlias],
+  ['DELETE', `${INDEX}/_aliases/:alias`, ['aliases:delete'], indices.changeAlias],
+  ['POST', '/_aliases', ['aliases:upsert', 'aliases:delete'], indices.updateAliases],
   // Before the routes of an index, which would take `_all` for its name.
-  ['GET POST', '/_all/_refresh', REFRESH, refresh],
-  ...both(['GET POST', '/_refresh', REFRESH, refresh]),
-  ...both(['POST PUT', '/_bulk', ['documents:import', 'documents:delete'], bulk, 'refresh routing']),
-  ...both(['GET POST', '/_mget', ['documents:get'], multiGet, READ_SOURCE]),
+  ['GET POST', '/_all/_refresh', REFRESH, indices.refresh],
+  ...both(['GET POST', '/_refresh', REFRESH, indices.refresh]),
+  ...both([
+    'POST PUT',
+    '/_bulk',
+    ['documents:import', 'documents:delete'],
+    documents.bulk,
+    'refresh routing',
+  ]),
+  ...both(['GET POST', '/_mget', ['documents:get'], documents.multiGet, READ_SOURCE]),
   ...both(['GET POST', '/_msearch', SEARCH, multiSearch, SEARCHES]),
   ['GET POST', `${INDEX}/_search`, SEARCH, searchOrScroll, `${SEARCH_PARAMETERS} scroll`, beginSearch],
   ...['/_search/scroll', '/_search/scroll/:id'].flatMap((path): RouteRow[] => [
@@ -110,21 +95,21 @@ const routes = routesOf([
     ['DELETE', path, SEARCH, clearScroll],
   ]),
   ['GET POST', `${INDEX}/_count`, SEARCH, count, `${WORDS} preference routing`],
-  ['POST', `${INDEX}/_delete_by_query`, ['documents:delete'], deleteByQuery, WORDS + STEPS],
-  ['GET', DOCUMENT, ['documents:get'], getDocument, READ_SOURCE],
-  ['GET', `${INDEX}/_source/:id`, ['documents:get'], getSource, READ_SOURCE],
-  ['POST', `${INDEX}/_doc`, CREATE, indexDocument, WRITE],
-  ['PUT POST', DOCUMENT, CREATE, indexDocument, WRITE],
-  ['PUT POST', `${INDEX}/_create/:id`, CREATE, indexDocument, WRITE],
-  ['DELETE', DOCUMENT, ['documents:delete'], deleteDocument, 'refresh routing'],
-  ['POST', `${INDEX}/_update/:id`, ['documents:update'], updateDocument, UPDATE],
-  ['GET', `${INDEX}/_mapping`, ['collections:get'], getMapping],
-  ['PUT POST', `${INDEX}/_mapping`, ['collections:update'], putMapping],
-  ['GET', `${INDEX}/_settings`, ['collections:get'], getSettings],
-  ['PUT', `${INDEX}/_settings`, ['collections:update'], putIndexSettings],
-  ['GET', INDEX, ['collections:get'], getIndex],
-  ['PUT', INDEX, ['collections:create'], createIndex],
-  ['DELETE', INDEX, ['collections:delete'], deleteIndices],
+  ['POST', `${INDEX}/_delete_by_query`, ['documents:delete'], documents.deleteByQuery, WORDS + STEPS],
+  ['GET', DOCUMENT, ['documents:get'], documents.getDocument, READ_SOURCE],
+  ['GET', `${INDEX}/_source/:id`, ['documents:get'], documents.getSource, READ_SOURCE],
+  ['POST', `${INDEX}/_doc`, CREATE, documents.indexDocument, WRITE],
+  ['PUT POST', DOCUMENT, CREATE, documents.indexDocument, WRITE],
+  ['PUT POST', `${INDEX}/_create/:id`, CREATE, documents.indexDocument, WRITE],
+  ['DELETE', DOCUMENT, ['documents:delete'], documents.deleteDocument, 'refresh routing'],
+  ['POST', `${INDEX}/_update/:id`, ['documents:update'], documents.updateDocument, UPDATE],
+  ['GET', `${INDEX}/_mapping`, ['collections:get'], indices.described('mappings')],
+  ['PUT POST', `${INDEX}/_mapping`, ['collections:update'], indices.putMapping],
+  ['GET', `${INDEX}/_settings`, ['collections:get'], indices.described('settings')],
+  ['PUT', `${INDEX}/_settings`, ['collections:update'], indices.putSettings],
+  ['GET', INDEX, ['collections:get'], indices.described('aliases', 'mappings', 'settings')],
+  ['PUT', INDEX, ['collections:create'], indices.createIndex],
+  ['DELETE', INDEX, ['collections:delete'], indices.deleteIndices],
 ])
 
 /**

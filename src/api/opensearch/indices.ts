@@ -10,13 +10,14 @@ import {
   listCollections,
   putAlias,
 } from '../../registry/collections'
-import type { CollectionSchema, CollectionSummary } from '../../search/types'
+import type { CollectionSummary } from '../../search/types'
 import { originOf } from '../http/request-log'
 import type { Call } from '../http/router'
 import {
   illegalArgument,
   incomplete,
   indexNotFound,
+  namesOf,
   OpenSearchError,
   PlainError,
   parseError,
@@ -42,20 +43,14 @@ import { starPattern } from './source'
 
 const ACKNOWLEDGED = { acknowledged: true }
 
-/** Settings that are stored and shown, but have no effect here. */
-const SETTINGS: Record<string, string> = {
-  number_of_shards: '1',
-  number_of_replicas: '0',
-  knn: '',
-  refresh_interval: '',
-  'search.default_pipeline': '',
-  default_pipeline: '',
-  // How OpenSearch builds its approximate index. Neighbours are exact here, so these change nothing.
-  'knn.algo_param.ef_search': '',
-  'knn.algo_param.ef_construction': '',
-  'knn.algo_param.m': '',
-  'knn.advanced.approximate_threshold': '',
-}
+/** Settings that are shown for every index. */
+const DEFAULTS = { number_of_shards: '1', number_of_replicas: '0' }
+/** All settings that are stored and shown, but have no effect here: neighbours are exact, whatever the `knn` ones say. */
+const SETTINGS = namesOf(`
+  number_of_shards number_of_replicas refresh_interval search.default_pipeline default_pipeline
+  knn knn.algo_param.ef_search knn.algo_param.ef_construction knn.algo_param.m
+  knn.advanced.approximate_threshold
+`)
 
 type Caller = Pick<Call, 'env' | 'access' | 'record'>
 
@@ -99,15 +94,9 @@ async function create(
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 409) throw error
     const { objectId } = await openIndex(env, name)
-    throw new OpenSearchError(
-      400,
-      'resource_already_exists_exception',
-      `index [${name}/${objectId}] already exists`,
-      {
-        index: name,
-        index_uuid: objectId,
-      },
-    )
+    const reason = `index [${name}/${objectId}] already exists`
+    const details = { index: name, index_uuid: objectId }
+    throw new OpenSearchError(400, 'resource_already_exists_exception', reason, details)
   }
 }
 
@@ -133,7 +122,7 @@ function settingsOf(given: unknown): Kept['settings'] {
       for (const [key, inner] of Object.entries(value)) flatten(inner, path === '' ? key : `${path}.${key}`)
     else {
       const name = path.replace(/^index\./, '')
-      if (!Object.hasOwn(SETTINGS, name)) {
+      if (!SETTINGS.includes(name)) {
         throw illegalArgument(
           `unknown setting [index.${name}] please check that any required plugins are installed, or check the breaking changes documentation for removed settings`,
         )
@@ -196,49 +185,30 @@ export async function deleteIndices(call: Call): Promise<Json> {
   return ACKNOWLEDGED
 }
 
-/** Describes one index: the parts of GET /:index. */
-async function described(call: Call): Promise<{ index: Index; schema: CollectionSchema; createdAt: number }> {
-  const index = await openIndex(call.env, call.path.collection!)
-  const schema = unwrap(await index.object.schema())
-  const { created_at } = unwrap(await index.object.summary())
-  return { index, schema, createdAt: Number(created_at) }
-}
-
-function settingsShown(index: Index, schema: CollectionSchema, createdAt: number): Json {
-  const shown = Object.fromEntries(Object.entries(SETTINGS).filter(([, value]) => value !== ''))
-  return {
-    index: {
-      ...shown,
+/** GET /:index, or some of its parts. */
+export const described =
+  (...parts: ('aliases' | 'mappings' | 'settings')[]) =>
+  async ({ env, path }: Call): Promise<Json> => {
+    const { name, objectId, object } = await openIndex(env, path.collection!)
+    const schema = unwrap(await object.schema())
+    const { created_at } = unwrap(await object.summary())
+    const index = {
+      ...DEFAULTS,
       ...keptOf(schema).settings,
-      provided_name: index.name,
-      uuid: index.objectId,
-      creation_date: String(createdAt * 1000),
-    },
+      provided_name: name,
+      uuid: objectId,
+      creation_date: String(Number(created_at) * 1000),
+    }
+    const aliases = parts.includes('aliases') ? aliasesOf(name, await listAliases(env)) : {}
+    const all = { aliases, mappings: mappingOf(schema), settings: { index } }
+    return { [name]: Object.fromEntries(parts.map((part) => [part, all[part]])) }
   }
-}
 
-async function aliasesOf({ env }: Pick<Call, 'env'>, name: string): Promise<Json> {
-  const aliases = (await listAliases(env)).filter(({ collection_name }) => collection_name === name)
-  return Object.fromEntries(aliases.map((alias) => [alias.name, {}]))
-}
-
-export async function getIndex(call: Call): Promise<Json> {
-  const { index, schema, createdAt } = await described(call)
-  const aliases = await aliasesOf(call, index.name)
-  return {
-    [index.name]: { aliases, mappings: mappingOf(schema), settings: settingsShown(index, schema, createdAt) },
-  }
-}
-
-export async function getMapping(call: Call): Promise<Json> {
-  const { index, schema } = await described(call)
-  return { [index.name]: { mappings: mappingOf(schema) } }
-}
-
-export async function getSettings(call: Call): Promise<Json> {
-  const { index, schema, createdAt } = await described(call)
-  return { [index.name]: { settings: settingsShown(index, schema, createdAt) } }
-}
+/** Those of some aliases that lead to an index, as its `aliases`. */
+const aliasesOf = (index: string, aliases: Awaited<ReturnType<typeof listAliases>>): Json =>
+  Object.fromEntries(
+    aliases.filter(({ collection_name }) => collection_name === index).map(({ name }) => [name, {}]),
+  )
 
 /** PUT /:index/_settings: those that are stored may change, except for the number of shards. */
 export async function putSettings(call: Call): Promise<Json> {
@@ -313,9 +283,8 @@ export async function getAliases(call: Call): Promise<Json> {
     ({ name }) => fits.test(name) && call.access.allows('aliases:list', name),
   )
   const shown = found.flatMap(({ name }) => {
-    const own = aliases.filter(({ collection_name }) => collection_name === name)
-    if (alias !== undefined && own.length === 0) return []
-    return [[name, { aliases: Object.fromEntries(own.map((each) => [each.name, {}])) }]]
+    const own = aliasesOf(name, aliases)
+    return alias !== undefined && Object.keys(own).length === 0 ? [] : [[name, { aliases: own }]]
   })
   if (shown.length === 0 && alias !== undefined && !alias.includes('*')) {
     throw new PlainError(404, `alias [${alias}] missing`)

@@ -45,14 +45,26 @@ export const DYNAMIC_FIELD = {
   optional: true,
 } as const
 
-const NUMBERS: Record<string, string> = {
-  long: 'int64',
-  integer: 'int32',
-  short: 'int32',
-  byte: 'int32',
-  double: 'float',
-  float: 'float',
-  half_float: 'float',
+const VALUES = { facet: true, sort: true }
+
+/** A field that holds whole values. */
+const counted = (type: string) => ({ type, facet: true })
+
+/** The field of a property, by its type. In a text the first document decides between one value and several. */
+const FIELDS: Record<string, Json> = {
+  long: counted('int64'),
+  integer: counted('int32'),
+  short: counted('int32'),
+  byte: counted('int32'),
+  double: counted('float'),
+  float: counted('float'),
+  half_float: counted('float'),
+  boolean: counted('bool'),
+  text: { type: 'string*', facet: false, sort: false },
+  keyword: { type: 'string*', ...VALUES },
+  date: { type: 'string*', ...VALUES },
+  flat_object: { type: 'object', index: false },
+  knn_vector: { type: 'float[]' },
 }
 
 /** How vectors are measured, by the name of the space. */
@@ -133,33 +145,16 @@ function fieldOf(name: string, property: Json): Json[] {
       `[index: ${String(property.index)}] of [${name}]: a field is searched, or left out of the mapping; it`,
     )
   }
-  const common = { name: storedName(name), optional: true }
-  const number = typeof type === 'string' ? NUMBERS[type] : undefined
-  const isText = type === 'text' || type === 'keyword' || (type === 'date' && !isEpoch(property))
+  // Dates given as numbers are stored as numbers, all others as text.
+  const kind = type === 'date' && isEpoch(property) ? 'long' : type
+  const field = typeof kind === 'string' && Object.hasOwn(FIELDS, kind) ? FIELDS[kind] : undefined
   const keyed = hasKeyword(name, property.fields)
-  if (keyed && !isText)
+  if (keyed && field?.type !== 'string*')
     throw unsupported(`[fields] of [${name}], which is no text: map a field of its own, as it`)
-  if (number !== undefined) return [{ ...common, type: number, facet: true }]
-  switch (type) {
-    case 'text':
-    case 'keyword': {
-      const hasValues = type === 'keyword' || keyed
-      // The first document decides between one value and several.
-      return [{ ...common, type: 'string*', facet: hasValues, sort: hasValues }]
-    }
-    case 'boolean':
-      return [{ ...common, type: 'bool', facet: true }]
-    case 'date':
-      // Dates given as numbers are stored as numbers, all others as text.
-      return isEpoch(property)
-        ? [{ ...common, type: 'int64', facet: true }]
-        : [{ ...common, type: 'string*', facet: true, sort: true }]
-    case 'flat_object':
-      return [{ ...common, type: 'object', index: false }]
-    case 'knn_vector':
-      return [{ ...common, type: 'float[]', ...vectorOf(name, property) }]
-  }
-  throw mapperError(`No handler for type [${String(type)}] declared on field [${name}]`)
+  if (field === undefined)
+    throw mapperError(`No handler for type [${String(type)}] declared on field [${name}]`)
+  const more = kind === 'knn_vector' ? vectorOf(name, property) : keyed ? VALUES : {}
+  return [{ name: storedName(name), optional: true, ...field, ...more }]
 }
 
 const isEpoch = ({ format }: Json): boolean =>

@@ -318,17 +318,12 @@ const MANNERS: Record<string, Manner> = {
 }
 
 function multiMatch(clause: Clause): Compiled {
-  const {
-    query,
-    fields: names,
-    operator,
-    type,
-    fuzziness,
-  } = options(clause, 'query fields operator type fuzziness')
+  const asked = options(clause, 'query fields operator type fuzziness')
+  const { query, operator, type, fuzziness } = asked
   const kind = String(type ?? 'best_fields')
   const manner = Object.hasOwn(MANNERS, kind) ? MANNERS[kind]! : undefined
   if (manner === undefined) throw unsupported(`[multi_match] of the type [${kind}]`)
-  const given = names === undefined ? ['*'] : Array.isArray(names) ? names : [names]
+  const { fields: given = ['*'] } = named(asked.fields) as { fields?: unknown[] }
   const targets = given.flatMap((each) => {
     const [, name = '', boost] = /^(.*?)(?:\^(\d+(?:\.\d+)?))?$/s.exec(String(each))!
     return clause.fields.matching(name).map((target) => ({ target, weight: Number(boost ?? 1) }))
@@ -342,12 +337,12 @@ function multiMatch(clause: Clause): Compiled {
     fuzziness: fuzzinessOf(fuzziness),
   }
   // Fields that hold values instead of words only count if the query names them.
-  const named = others.filter(({ target }) =>
+  const counted = others.filter(({ target }) =>
     given.some((each) => lookUp(clause.fields, String(each))?.name === target.name),
   )
-  if (named.length > 0 || manner.phrase || manner.prefix || shape.across) exactly(NONE, shape.fuzziness)
-  if (named.length === 0) return texts.length === 0 ? NONE : textQuery(clause, texts, query, shape)
-  const parts = named.map(({ target }) => values(target, [query]))
+  if (counted.length > 0 || manner.phrase || manner.prefix || shape.across) exactly(NONE, shape.fuzziness)
+  if (counted.length === 0) return texts.length === 0 ? NONE : textQuery(clause, texts, query, shape)
+  const parts = counted.map(({ target }) => values(target, [query]))
   if (texts.length > 0) parts.push(textQuery(clause, texts, query, shape))
   return { filter: (negated) => join(parts, negated, true) }
 }
@@ -402,6 +397,23 @@ function textQuery(
 // =============================================================================
 // Ranges of numbers and of dates.
 
+const BOUNDS = ['gte', 'gt', 'lte', 'lt']
+
+/** The first and the last value within bounds. @param placesOf what a bound is as each of BOUNDS */
+function within(
+  bounds: Readonly<Json>,
+  placesOf: (value: unknown, name: string) => number[],
+): [from: number, to: number] {
+  let [from, to] = [-Infinity, Infinity]
+  for (const [name, value] of Object.entries(bounds)) {
+    if (value === null || !BOUNDS.includes(name)) continue
+    const place = placesOf(value, name)[BOUNDS.indexOf(name)]!
+    if (name.startsWith('g')) from = Math.max(from, place)
+    else to = Math.min(to, place)
+  }
+  return [from, to]
+}
+
 const LIMITS: Record<string, number> = {
   int32: 2 ** 31 - 1,
   int64: Number.MAX_SAFE_INTEGER,
@@ -423,19 +435,15 @@ export function rangeFilter(target: Target, bounds: Json, negated: boolean): Fil
   const type = target.field.type.replace('[]', '')
   const most = LIMITS[type]!
   const isWhole = type !== 'float'
-  let from = -Infinity
-  let to = Infinity
-  for (const [name, value] of Object.entries(bounds)) {
-    if (value === null || !/^[gl]te?$/.test(name)) continue
+  const [from, to] = within(bounds, (value, name) => {
     const number = typeof value === 'string' && value.trim() !== '' ? Number(value) : value
     if (typeof number !== 'number' || !Number.isFinite(number)) {
       throw shardError(`failed to create query: [range] on [${target.name}]: [${name}] has to be a number`)
     }
-    if (name === 'gte') from = Math.max(from, isWhole ? Math.ceil(number) : number)
-    if (name === 'gt') from = Math.max(from, isWhole ? Math.floor(number) + 1 : next(number, 1))
-    if (name === 'lte') to = Math.min(to, isWhole ? Math.floor(number) : number)
-    if (name === 'lt') to = Math.min(to, isWhole ? Math.ceil(number) - 1 : next(number, -1))
-  }
+    return isWhole
+      ? [Math.ceil(number), Math.floor(number) + 1, Math.floor(number), Math.ceil(number) - 1]
+      : [number, next(number, 1), number, next(number, -1)]
+  })
   if (from > to || from > most || to < -most) return negated
   const isOpen = from === -Infinity && to === Infinity
   if (isOpen) return present(target.name, negated)
@@ -465,20 +473,14 @@ function next(number: number, step: 1 | -1): number {
 
 /** The first and the last millisecond of a range. @throws ApiError 400 for a bound that is no date */
 function timesOf(name: string, bounds: Readonly<Record<string, unknown>>): [number, number] {
-  const { time_zone: zone, format: _, boost: __, ...ends } = bounds
-  let [from, to] = [-Infinity, Infinity]
-  for (const [key, given] of Object.entries(ends)) {
-    if (given === null) continue
-    const span = typeof given === 'number' ? [given, given + 1] : spanOf(String(given), zone as string)
+  const zone = bounds.time_zone as string
+  return within(bounds, (given) => {
+    const span = typeof given === 'number' ? [given, given + 1] : spanOf(String(given), zone)
     if (span === undefined)
       throw shardError(`failed to parse date field [${String(given)}] of [${name}]`, 'parse_exception')
     const [first, end] = span as [number, number]
-    if (key === 'gte') from = Math.max(from, first)
-    if (key === 'gt') from = Math.max(from, end)
-    if (key === 'lte') to = Math.min(to, end - 1)
-    if (key === 'lt') to = Math.min(to, first - 1)
-  }
-  return [from, to]
+    return [first, end, end - 1, first - 1]
+  })
 }
 
 // =============================================================================
@@ -642,10 +644,8 @@ function values(target: Target | undefined, given: readonly unknown[]): Compiled
   switch (target.kind) {
     case 'number':
     case 'boolean': {
-      const wanted = given.map((value) =>
-        target.kind === 'number' ? numeric(target, value) : truth(target, value),
-      )
-      const known = wanted.filter((value) => value !== undefined)
+      const written = target.kind === 'number' ? numeric : truth
+      const known = given.map((value) => written(target, value)).filter((value) => value !== undefined)
       return {
         filter: (negated) =>
           known.length === 0 ? negated : plain(target.name, `[${known.join(',')}]`, negated),
@@ -663,12 +663,8 @@ function values(target: Target | undefined, given: readonly unknown[]): Compiled
 
 /** In a text field a term is one word, so a value of several words matches nothing. */
 function oneWord(target: Target, given: readonly string[], negated: boolean): Filter {
-  return equals(
-    target.name,
-    given.filter((value) => /^\S+$/.test(value)),
-    negated,
-    false,
-  )
+  const words = given.filter((value) => /^\S+$/.test(value))
+  return equals(target.name, words, negated, false)
 }
 
 const badValue = (target: Target, value: unknown): OpenSearchError =>

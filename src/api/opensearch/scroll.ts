@@ -14,6 +14,7 @@ import type { Document } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { requireFewConditions } from '../http/plan'
 import type { Call } from '../http/router'
+import { setOf } from './compiled'
 import {
   errorEnvelope,
   illegalArgument,
@@ -27,7 +28,6 @@ import {
 import { filterBy } from './filter'
 import { parseSort, type Sort } from './hits'
 import { keptOf } from './mapping'
-import { setOf } from './parameters'
 import { withOwnModels } from './prefetch'
 import { isOn, isUnasked, type Json, parseObject, readBody, readObject } from './route'
 import {

@@ -17,7 +17,7 @@ import {
   MOST_SEARCHES,
   parseAggregations,
 } from './aggregations'
-import type { Compiled } from './compiled'
+import { type Compiled, searchParameters, setOf } from './compiled'
 import {
   errorEnvelope,
   illegalArgument,
@@ -35,7 +35,6 @@ import { Fields } from './fields'
 import { and, type Filter, filterBy } from './filter'
 import { highlightOf, highlightParameters, parseSort, type Sort } from './hits'
 import { keptOf } from './mapping'
-import { searchParameters, setOf } from './parameters'
 import { type Normalization, pipelineOf } from './pipelines'
 import { readSearchAhead } from './prefetch'
 import { askAhead } from './prefetch-answer'
