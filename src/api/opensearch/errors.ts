@@ -49,6 +49,10 @@ export const noValues = (field: string): OpenSearchError =>
     'illegal_argument_exception',
   )
 
+/** What the plugin of models and memories reports by its status alone. */
+export const statusError = (status: number, message: string): OpenSearchError =>
+  new OpenSearchError(status, 'status_exception', message)
+
 /** Something that OpenSearch has but this API does not. @param what its name in the request, and what to do */
 export const unsupported = (what: string): OpenSearchError => illegalArgument(`${what} is not supported here`)
 

@@ -12,7 +12,7 @@ import { memoryRoutes } from './memory'
 import { mlRoutes } from './ml'
 import { deletePipelines, getPipelines, putPipeline } from './pipelines'
 import { beginSearch } from './prefetch'
-import { acceptsPage, admitCaller, isOn, keyOf, type RouteRow, registerAll, routesOf } from './route'
+import { acceptsPage, admitCaller, isOn, keyOf, type RouteRow, registerAll } from './route'
 import { clearScroll, multiSearch, nextPage, searchOrScroll } from './scroll'
 import { count, OF_SHARDS, SEARCH_PARAMETERS } from './search'
 
@@ -42,6 +42,7 @@ const UPDATE = 'refresh routing retry_on_conflict'
 const TABLE = 'format v h s'
 const SEARCH = ['documents:search']
 const CREATE = ['documents:create']
+const BULK = ['documents:import', 'documents:delete']
 /** Writes are visible at once. So any key that can read or write may ask for a refresh. */
 const REFRESH = ['documents:search', 'documents:import', 'documents:create', 'collections:get']
 
@@ -51,7 +52,7 @@ const both = ([methods, path, ...rest]: RouteRow): RouteRow[] => [
   [methods, INDEX + path, ...rest],
 ]
 
-const routes = routesOf([
+const routes: RouteRow[] = [
   ['GET', '/_cluster/health', SEE, health, WAITS],
   ['GET', '/_cluster/health/:collection', SEE, health, WAITS],
   ['GET', '/_cluster/settings', SEE, settings, 'flat_settings include_defaults'],
@@ -80,13 +81,7 @@ const routes = routesOf([
   // Before the routes of an index, which would take `_all` for its name.
   ['GET POST', '/_all/_refresh', REFRESH, indices.refresh],
   ...both(['GET POST', '/_refresh', REFRESH, indices.refresh]),
-  ...both([
-    'POST PUT',
-    '/_bulk',
-    ['documents:import', 'documents:delete'],
-    documents.bulk,
-    'refresh routing',
-  ]),
+  ...both(['POST PUT', '/_bulk', BULK, documents.bulk, 'refresh routing']),
   ...both(['GET POST', '/_mget', ['documents:get'], documents.multiGet, READ_SOURCE]),
   ...both(['GET POST', '/_msearch', SEARCH, multiSearch, SEARCHES]),
   ['GET POST', `${INDEX}/_search`, SEARCH, searchOrScroll, `${SEARCH_PARAMETERS} scroll`, beginSearch],
@@ -95,7 +90,7 @@ const routes = routesOf([
     ['DELETE', path, SEARCH, clearScroll],
   ]),
   ['GET POST', `${INDEX}/_count`, SEARCH, count, `${WORDS} preference routing`],
-  ['POST', `${INDEX}/_delete_by_query`, ['documents:delete'], documents.deleteByQuery, WORDS + STEPS],
+  ['POST', `${INDEX}/_delete_by_query`, ['documents:delete'], documents.deleteByQuery, `${WORDS} ${STEPS}`],
   ['GET', DOCUMENT, ['documents:get'], documents.getDocument, READ_SOURCE],
   ['GET', `${INDEX}/_source/:id`, ['documents:get'], documents.getSource, READ_SOURCE],
   ['POST', `${INDEX}/_doc`, CREATE, documents.indexDocument, WRITE],
@@ -110,7 +105,7 @@ const routes = routesOf([
   ['GET', INDEX, ['collections:get'], indices.described('aliases', 'mappings', 'settings')],
   ['PUT', INDEX, ['collections:create'], indices.createIndex],
   ['DELETE', INDEX, ['collections:delete'], indices.deleteIndices],
-])
+]
 
 /**
  * `GET /`: the console for a browser. An OpenSearch client, which brings a key or asks for JSON, gets the server's

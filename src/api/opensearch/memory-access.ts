@@ -6,7 +6,7 @@ import type { FindResource } from '../../registry/resources'
 import type { Asker } from '../../turn/request'
 import { askerOf } from '../http/admit-turn'
 import type { Call } from '../http/router'
-import { OpenSearchError } from './errors'
+import { OpenSearchError, statusError } from './errors'
 import { isEnabled, MEMORY } from './mapping'
 
 /** The wording of the API's two generations. */
@@ -33,9 +33,7 @@ const nameOf = ({ owner, limits }: Access): string => limits.user_id ?? owner
 
 export function denied(access: Access, what: string, id: string, generation: Generation): OpenSearchError {
   const reason = `User [${nameOf(access)}] does not have access to ${what} ${id}`
-  return generation === 1
-    ? new OpenSearchError(500, 'security_exception', reason)
-    : new OpenSearchError(401, 'status_exception', reason)
+  return generation === 1 ? new OpenSearchError(500, 'security_exception', reason) : statusError(401, reason)
 }
 
 const MEMORY_WORDS = {

@@ -22,7 +22,7 @@ import { byteLength } from '../../turn/prompt'
 import type { Asker } from '../../turn/request'
 import { originOf } from '../http/request-log'
 import type { Call } from '../http/router'
-import { illegalArgument, incomplete, notANumber, OpenSearchError, parseError } from './errors'
+import { illegalArgument, incomplete, notANumber, OpenSearchError, parseError, statusError } from './errors'
 import { LIST_PARAMETERS, searchEntries } from './json-query'
 import {
   askerFor,
@@ -35,7 +35,7 @@ import {
   requireMemory,
 } from './memory-access'
 import { written } from './ml'
-import { defined, isObject, type Json, type RouteRow, readObject, routesOf } from './route'
+import { defined, isObject, type Json, type RouteRow, readObject } from './route'
 import { tooFar, WINDOW } from './search'
 
 // =============================================================================
@@ -293,7 +293,7 @@ const remove =
       if (generation === 1 && error.type === 'security_exception') return { success: false }
       if (error.status !== 401) throw error
       const reason = `Resources not found. Failed to delete the memory for ${id}`
-      throw new OpenSearchError(404, 'status_exception', reason)
+      throw statusError(404, reason)
     }
   }
 
@@ -480,16 +480,14 @@ const rows: RouteRow[] = [
   ['GET POST', `${BASE}/:id/_search`, READ, searchMessages, LIST_PARAMETERS],
 ]
 
-/** Each but the traces, as in OpenSearch, says first whether the feature is switched off. */
-export const memoryRoutes = routesOf(
-  rows.map(([methods, path, actions, handle, params]) => [
-    methods,
-    path,
-    actions,
-    async (call) => {
-      if (handle !== traces) await requireMemory(call.env)
-      return handle(call)
-    },
-    params,
-  ]),
+/** Says first whether the feature is switched off. OpenSearch lists traces in any case. */
+const guarded =
+  (handle: RouteRow[3]): RouteRow[3] =>
+  async (call) => {
+    if (handle !== traces) await requireMemory(call.env)
+    return handle(call)
+  }
+
+export const memoryRoutes = rows.map(
+  ([methods, path, actions, handle, params]): RouteRow => [methods, path, actions, guarded(handle), params],
 )

@@ -27,11 +27,12 @@ import {
   errorEnvelope,
   OpenSearchError,
   requireKeys,
+  statusError,
   unsupported,
   WRITTEN,
 } from './errors'
 import { LIST_PARAMETERS, searchEntries } from './json-query'
-import { isObject, isOn, type Json, type RouteRow, readObject, routesOf } from './route'
+import { isObject, isOn, type Json, type RouteRow, readObject } from './route'
 import { newId } from './source'
 
 // =============================================================================
@@ -49,7 +50,7 @@ export const written = (index: string, id: string, result: string, version = 1):
   _primary_term: 1,
 })
 
-const notFound = (message: string): OpenSearchError => new OpenSearchError(404, 'status_exception', message)
+const notFound = (message: string): OpenSearchError => statusError(404, message)
 
 /** Requires a text. @throws ApiError 400 `missing` */
 function requireText(value: unknown, missing: string): string {
@@ -282,9 +283,8 @@ async function requireUnused(env: Cloudflare.Env, id: string): Promise<void> {
   const users = (await findAll(env, 'model')).filter((row) => modelIn(row).connector === id)
   if (users.length === 0) return
   const ids = users.map((row) => row.id).join(', ')
-  throw new OpenSearchError(
+  throw statusError(
     409,
-    'status_exception',
     `${users.length} models are still using this connector, please delete or update the models first: [${ids}]`,
   )
 }
@@ -418,9 +418,8 @@ async function deleteModel({ env, path }: Call): Promise<Json> {
   const row = await findOne(env, 'model', path.id!)
   if (row === undefined) throw notFound('Failed to find model')
   if (modelIn(row).state === 'DEPLOYED') {
-    throw new OpenSearchError(
+    throw statusError(
       400,
-      'status_exception',
       'Model cannot be deleted in deploying or deployed state. Try undeploy model first then delete',
     )
   }
@@ -523,11 +522,8 @@ function remoteError(error: unknown): unknown {
   if (error.fault === 'silent') return new OpenSearchError(500, 'timeout_exception', message)
   if (upstream === undefined || upstream === 200)
     return new ApiError(500, `Error communicating with remote model: ${message}`)
-  return new OpenSearchError(
-    upstream,
-    'status_exception',
-    `Error from remote service: ${message.replace(/^Error from remote service: /, '')}`,
-  )
+  const told = message.replace(/^Error from remote service: /, '')
+  return statusError(upstream, `Error from remote service: ${told}`)
 }
 
 // =============================================================================
@@ -540,7 +536,7 @@ const found = (path: string, resource: Resource): RouteRow[] => [
   ['GET', `${ML}/${path}/:id`, may('get'), getting(resource)],
 ]
 
-export const mlRoutes = routesOf([
+export const mlRoutes: RouteRow[] = [
   ['POST', `${ML}/connectors/_create`, may('create'), createConnector],
   ...found('connectors', CONNECTOR),
   ['PUT', `${ML}/connectors/:id`, may('upsert'), updateConnector],
@@ -559,4 +555,4 @@ export const mlRoutes = routesOf([
   ['DELETE', `${ML}/models/:id`, may('delete'), deleteModel],
   ...found('tasks', TASK),
   ['DELETE', `${ML}/tasks/:id`, may('delete'), (call) => removed(call, TASK)],
-])
+]

@@ -2,11 +2,12 @@
  * A search with an answer: its hits go into a turn of the core, and the turn's answer into the search's reply. With a
  * memory the turn is the conversation's next one; without one it is forgotten.
  */
+import { waitUntil } from 'cloudflare:workers'
 import { pinnedModel } from '../../auth/access'
 import { ask, askOnce, rewriteOnce } from '../../conversation/ask'
 import { begunOf } from '../../conversation/conversations'
 import type { MemoryRow } from '../../conversation/messages'
-import { ApiError, coded, type ErrorCode, type Failure } from '../../errors'
+import { ApiError, coded, type ErrorCode, type Failure, logFailure } from '../../errors'
 import { once } from '../../lib/once'
 import { contentOf, textOf } from '../../lib/parts'
 import { settlesWithin } from '../../lib/waiting'
@@ -38,12 +39,13 @@ import {
   notANumber,
   OpenSearchError,
   parsingError,
+  statusError,
   unsupported,
 } from './errors'
 import { askerFor, messageIdOf, openMemory, requireMemory } from './memory-access'
-import { type Pipeline, type RagProcessor, requireRag } from './pipelines'
+import { type Pipeline, pipelineOf, type RagProcessor, requireRag } from './pipelines'
 import type { Ahead } from './prefetch'
-import { isObject, isOn, type Json } from './route'
+import { type Index, isObject, isOn, type Json } from './route'
 
 /** A checked search request with an answer. */
 interface RagRequest {
@@ -73,6 +75,7 @@ export interface Asking {
 interface Given {
   ext: unknown
   ahead: Ahead
+  /** the body as it came */
   text: string
 }
 
@@ -148,11 +151,7 @@ async function modelFor(
   const isOwn =
     model?.model_name === name || model?.model_name === `${namespaceOf(model?.model_name ?? '')}/${name}`
   if (model === undefined || (isFixed && isChosen && !isOwn)) {
-    throw new OpenSearchError(
-      404,
-      'status_exception',
-      `Failed to find model with the provided model id: ${modelId}`,
-    )
+    throw statusError(404, `Failed to find model with the provided model id: ${modelId}`)
   }
   const namespace = namespaceOf(model.model_name)
   if (namespace === 'connector') {
@@ -183,21 +182,13 @@ async function rewritten(
   { said }: Ahead,
 ): ReturnType<typeof rewriteOnce> {
   if (memory === undefined || !isRewriter(pipeline, generative)) return undefined
+  const { question } = generative
+  const { owner } = admission.asker
+  const { requestId } = record
   const late = AbortSignal.timeout(Math.max(1, until - Date.now()))
   const signal = AbortSignal.any([late, request.signal])
   try {
-    return await rewriteOnce(
-      env,
-      {
-        memory,
-        question: generative.question,
-        model,
-        owner: admission.asker.owner,
-        said,
-        requestId: record.requestId,
-      },
-      signal,
-    )
+    return await rewriteOnce(env, { memory, question, model, owner, said, requestId }, signal)
   } catch (error) {
     if (late.aborted) throw timedOut()
     throw error
@@ -362,18 +353,18 @@ function failureOf(error: unknown): Json {
 
 interface Generative {
   question: string
-  llmModel?: string
-  memoryId?: string
+  llmModel: string | undefined
+  memoryId: string | undefined
   /** hits whose texts go into the prompt; undefined: all */
-  contextSize?: number
+  contextSize: number | undefined
   /** earlier turns that go into the prompt */
   turns: number
   /** seconds until the answer must be there */
   timeout: number
   /** present: replaces the pipeline's, even if empty */
-  system?: string
-  instructions?: string
-  responseField?: string
+  system: string | undefined
+  instructions: string | undefined
+  responseField: string | undefined
   /** whether a follow-up is rewritten before it is searched */
   rewrites: boolean
 }
@@ -399,22 +390,17 @@ function parseGenerative(ext: unknown): Generative {
   if (timeout < 1 || timeout > LONGEST_TIMEOUT) {
     throw illegalArgument(`[timeout] has to be from 1 to ${LONGEST_TIMEOUT} seconds`)
   }
-  const optional = {
+  return {
+    question,
     llmModel: text(given, 'llm_model'),
     memoryId: memoryIn(given),
-    contextSize: contextSize === undefined ? undefined : Math.max(0, contextSize),
+    contextSize: contextSize && Math.max(0, contextSize),
     system: text(given, 'system_prompt'),
     instructions: text(given, 'user_instructions'),
     responseField: text(given, 'llm_response_field'),
-  }
-  return {
-    question,
     turns: turnsIn(given),
     timeout,
     rewrites: given.rewrite_question === true,
-    ...(Object.fromEntries(
-      Object.entries(optional).filter(([, value]) => value !== undefined),
-    ) as Partial<Generative>),
   }
 }
 
@@ -438,29 +424,22 @@ function whole(given: Json, name: string): number | undefined {
 }
 
 /** The value of two names for the same parameter. @throws ApiError 400 if they differ */
-function either<T>(old: T | undefined, later: T | undefined, names: string): T | undefined {
+function either<T>(read: (given: Json, name: string) => T | undefined, given: Json, names: [string, string]) {
+  const [old, later] = names.map((name) => read(given, name))
   if (old !== undefined && later !== undefined && old !== later) {
-    throw illegalArgument(`${names} are two names for the same: give one of them`)
+    throw illegalArgument(`[${names.join('] and [')}] are two names for the same: give one of them`)
   }
   return later ?? old
 }
 
 function memoryIn(given: Json): string | undefined {
-  const id = either(
-    text(given, 'conversation_id'),
-    text(given, 'memory_id'),
-    '[conversation_id] and [memory_id]',
-  )
+  const id = either(text, given, ['conversation_id', 'memory_id'])
   if (id?.trim() === '') throw illegalArgument('Empty conversation_id is not allowed.')
   return id
 }
 
 function turnsIn(given: Json): number {
-  const turns = either(
-    whole(given, 'interaction_size'),
-    whole(given, 'message_size'),
-    '[interaction_size] and [message_size]',
-  )
+  const turns = either(whole, given, ['interaction_size', 'message_size'])
   if (turns !== undefined && turns < 1) throw incomplete(NOT_POSITIVE)
   return turns ?? DEFAULT_TURNS
 }
@@ -492,13 +471,9 @@ function textsIn(message: unknown): string[] {
 // =============================================================================
 // A search that a language model answers. It searches, asks the model, and replies in one piece or as a stream.
 
-interface Asked {
-  ext: unknown
-  ahead: Ahead
+interface Asked extends Given {
   /** what it asks its model, if that was found out ahead. Never rejects */
   asking: Promise<Asking | undefined>
-  /** the request's body as it came */
-  text: string
   /** the part of the body that is the search */
   body: Json
   stream: boolean
@@ -518,10 +493,11 @@ export async function answerSearch(
   call: Call,
   rag: RagProcessor,
   pipeline: Pipeline,
-  { ext, ahead, asking, text, body, stream, name, find }: Asked,
+  given: Asked,
 ): Promise<unknown> {
   const started = Date.now()
-  const asked = await admitRag(call, pipeline, rag, { ext, ahead, asking, text })
+  const { ahead, body, stream, name, find } = given
+  const asked = await admitRag(call, pipeline, rag, given)
   const { generative, until } = asked
   const standalone = await rewritten(call, pipeline, asked, ahead)
   const wanted =
@@ -664,3 +640,84 @@ export class AnswerEncoder implements TurnEncoder {
 }
 
 const written = (type: string, data: unknown): string => `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`
+
+// =============================================================================
+// Admits a question while its index's schema is read, and then embeds what it searches for: the search need not wait for an embedder
+// that nobody called. Nothing is embedded before the key, the budget and the rate were checked.
+
+interface Early {
+  asked: Json
+  /** the request's body as it came */
+  text: string
+  index: Promise<Index>
+  /** the same with its schema. Once that is there, the search begins as soon as the question is admitted */
+  opening: Promise<unknown>
+}
+
+/**
+ * A question that is refused for what it says, its pipeline or its memory is not admitted here, so that it counts against no rate.
+ * @returns what is asked; never rejects. undefined: it has to be found out, or refused, where it is needed
+ */
+export async function askAhead(
+  call: Call,
+  reading: Promise<Ahead>,
+  given: Early,
+): Promise<Asking | undefined> {
+  const { asked, index, text, opening } = given
+  const ahead = await reading.catch(() => undefined)
+  if (!ahead?.isRead) return undefined
+  let isOpen = false
+  opening
+    .catch(() => {})
+    .finally(() => {
+      isOpen = true
+    })
+  const { env, query } = call
+  const { search_pipeline: named, ext } = asked
+  try {
+    const pipeline = await pipelineOf(ahead.find, query.search_pipeline, named, async () => undefined)
+    if (pipeline?.rag === undefined) return undefined
+    const asking = await askingOf(call, pipeline, pipeline.rag, { ext, ahead, text })
+    const found = await index
+    if (asking.memoryId !== undefined) {
+      await requireMemory(env, ahead.find)
+      if ((await (await ahead.memory)?.row) === undefined) return asking
+    }
+    const isRewritten = asking.memoryId !== undefined && isRewriter(pipeline, asking.generative)
+    // Whoever needs the permission learns why there is none.
+    asking.admit().then(
+      () => !isRewritten && !isOpen && embed(call, found, asked.query),
+      () => {},
+    )
+    return asking
+  } catch {
+    return undefined
+  }
+}
+
+/** Asks the index to embed the first text that a query has for one of its fields, if their model has to be called. */
+function embed({ access, query, record }: Call, { object, outline }: Index, asked: unknown): void {
+  const { q, query_by, vector_query, preset } = access.embedded
+  if ([q, query_by, vector_query, preset, query.q].some((given) => given !== undefined)) return
+  const wanted = neural(asked)
+  if (!wanted || !outline?.called?.includes(wanted.query_by)) return
+  const embedding = object.embedAhead(wanted).catch((error) => {
+    // An object of the version before does not have the method, and embeds with the search.
+    if (!(error instanceof TypeError))
+      logFailure('a question was not embedded ahead', error, { requestId: record.requestId })
+  })
+  waitUntil(embedding)
+}
+
+/** The first `neural` query in a query, as a search by its words. */
+function neural(query: unknown): { q: string; query_by: string } | undefined {
+  if (typeof query !== 'object' || query === null) return undefined
+  for (const [key, value] of Object.entries(query)) {
+    const [[field, options] = []] = key === 'neural' && isObject(value) ? Object.entries(value) : []
+    if (field !== undefined && isObject(options) && typeof options.query_text === 'string')
+      return { q: options.query_text, query_by: field }
+    const inner = neural(value)
+    if (inner) return inner
+  }
+  return undefined
+}

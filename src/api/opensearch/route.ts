@@ -29,43 +29,26 @@ import {
   unsupported,
 } from './errors'
 
-import { pathFilter } from './source'
+import { fromBase64, pathFilter } from './source'
 
-export type Method = Route['method']
+type Method = Route['method']
 
-/** A route. Its result is a Response, or a value that is written as JSON with status 200. */
-export interface OpenSearchRoute {
-  methods: Method[]
-  /** Hono's syntax; besides the action, a key must allow `:collection` */
-  path: string
-  /** a key must allow one of these */
-  actions: readonly string[]
-  /** query parameters that it takes besides the common ones */
-  params: readonly string[]
-  /** begins to read what a request needs while its key is looked up. Never rejects */
-  begin?: ((env: Cloudflare.Env, request: Request) => Promise<void>) | undefined
-  handle(call: Call): Promise<unknown> | unknown
-}
-
-/** A route as a line of a table. Its methods and its parameters are separated by blanks. */
+/**
+ * A route as a line of a table. Its result is a Response, or a value that is written as JSON with status 200.
+ * `methods` and `params` are names separated by blanks; `params` are those that it takes besides the common ones.
+ * A key must allow one of the actions and, besides, the `:collection` of the path, which is in Hono's syntax.
+ * `begin` begins to read what a request needs while its key is looked up, and never rejects.
+ */
 export type RouteRow = readonly [
   methods: string,
   path: string,
   actions: readonly string[],
-  handle: OpenSearchRoute['handle'],
-  params?: string,
-  begin?: OpenSearchRoute['begin'],
+  handle: (call: Call) => Promise<unknown> | unknown,
+  params?: string | undefined,
+  begin?: (env: Cloudflare.Env, request: Request) => Promise<void>,
 ]
 
-export const routesOf = (rows: readonly RouteRow[]): OpenSearchRoute[] =>
-  rows.map(([methods, path, actions, handle, params = '', begin]) => ({
-    methods: namesOf(methods) as Method[],
-    path,
-    actions,
-    handle,
-    params: namesOf(params),
-    begin,
-  }))
+const methodsOf = ([methods]: RouteRow): Method[] => namesOf(methods) as Method[]
 
 /**
  * Parameters of every route: the format of the reply, the key, and those that clients send unasked and that change no answer here,
@@ -102,12 +85,16 @@ export const isUnasked = (name: string, value: unknown): boolean =>
   COMMON.includes(name) || NOTHING[name] === String(value)
 
 /** Registers routes, and the reply to methods they do not take. @param reserved first words of other APIs' paths */
-export function registerAll(app: App, routes: OpenSearchRoute[], reserved: () => ReadonlySet<string>): void {
+export function registerAll(
+  app: App,
+  routes: readonly RouteRow[],
+  reserved: () => ReadonlySet<string>,
+): void {
   const methods = new Map<string, Method[]>()
-  for (const { path, methods: own } of routes) methods.set(path, [...(methods.get(path) ?? []), ...own])
+  for (const row of routes) methods.set(row[1], [...(methods.get(row[1]) ?? []), ...methodsOf(row)])
   register(
     app,
-    routes.flatMap((route) => route.methods.map((method) => routeOf(route, method, reserved))),
+    routes.flatMap((row) => methodsOf(row).map((method) => routeOf(row, method, reserved))),
   )
   for (const [path, own] of methods) {
     addRoute(app, 'ALL', path, async (context) => {
@@ -131,19 +118,20 @@ const isTaken = (name: string | undefined, reserved: () => ReadonlySet<string>):
 const elsewhere = (name: string | undefined, request: Request): Response =>
   name?.startsWith('_') ? noHandler(request) : notFound()
 
-function routeOf(route: OpenSearchRoute, method: Method, reserved: () => ReadonlySet<string>): Route {
+function routeOf(row: RouteRow, method: Method, reserved: () => ReadonlySet<string>): Route {
+  const [, path, actions, handle, params = '', begin] = row
   return {
     method,
-    path: route.path,
-    begin: route.begin,
+    path,
+    begin,
     open: true,
     async handle(call) {
       const { collection } = call.path
       if (isTaken(collection, reserved)) return elsewhere(collection, call.request)
       try {
-        const access = await admitCaller(call, route.actions)
-        checkParameters(call, route.params)
-        const value = await route.handle({ ...call, access })
+        const access = await admitCaller(call, actions)
+        checkParameters(call, namesOf(params))
+        const value = await handle({ ...call, access })
         const indent = isOn(call.query.pretty) ? 2 : undefined
         const response = value instanceof Response ? value : answer(value, 200, indent)
         const { filter_path: shown } = call.query
@@ -184,8 +172,7 @@ export function keyOf(request: Request): string | undefined {
   const basic = /^Basic\s+([A-Za-z0-9+/=]+)\s*$/i.exec(request.headers.get('authorization') ?? '')?.[1]
   if (basic === undefined) return presentedKey(request)
   try {
-    const text = new TextDecoder().decode(Uint8Array.from(atob(basic), (byte) => byte.charCodeAt(0)))
-    return /^[^:]*:(.+)$/s.exec(text)?.[1]
+    return /^[^:]*:(.+)$/s.exec(fromBase64(basic))?.[1]
   } catch {
     return undefined
   }

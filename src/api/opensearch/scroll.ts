@@ -29,7 +29,7 @@ import { filterBy } from './filter'
 import { parseSort, type Sort } from './hits'
 import { keptOf } from './mapping'
 import { withOwnModels } from './prefetch'
-import { isOn, isUnasked, type Json, parseObject, readBody, readObject } from './route'
+import { defined, isOn, isUnasked, type Json, parseObject, readBody, readObject } from './route'
 import {
   AT_ONCE,
   type Caller,
@@ -47,7 +47,7 @@ import {
   totalOf,
   WINDOW,
 } from './search'
-import { sourceFilter, toSource } from './source'
+import { base64Url, fromBase64, sourceFilter, toSource } from './source'
 
 /** What the next page is. It comes from the caller, so it decides nothing that the caller may not. */
 interface Scroll {
@@ -94,12 +94,8 @@ async function idOf({ request, path, query }: Call): Promise<Json> {
   const body = await readObject(request, {})
   const unknown = (key: string) => illegalArgument(`Unknown parameter [${key}] in request body`)
   requireKeys(body, 'scroll scroll_id', unknown)
-  const scroll_id = path.id ?? query.scroll_id
-  return {
-    ...(scroll_id !== undefined && { scroll_id }),
-    ...(query.scroll && { scroll: query.scroll }),
-    ...body,
-  }
+  const given = { scroll_id: path.id ?? query.scroll_id, scroll: query.scroll || undefined }
+  return { ...defined(given), ...body }
 }
 
 function requireTime(given: unknown): void {
@@ -214,14 +210,7 @@ async function ranked(caller: Caller, opened: Opened, scroll: Scroll, { size }: 
   return [{ ...scroll, at: at + hits.length, total }, hits]
 }
 
-const encode = (scroll: Scroll): string =>
-  btoa(
-    Array.from(new TextEncoder().encode(JSON.stringify(scroll)), (byte) => String.fromCharCode(byte)).join(
-      '',
-    ),
-  )
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
+const encode = (scroll: Scroll): string => base64Url(new TextEncoder().encode(JSON.stringify(scroll)))
 
 const anyScroll = once(() =>
   v.object({
@@ -236,10 +225,7 @@ const anyScroll = once(() =>
 /** @throws ApiError 404 for an id that no page was answered with */
 function decode(id: string): Scroll {
   try {
-    const bytes = Uint8Array.from(atob(id.replaceAll('-', '+').replaceAll('_', '/')), (letter) =>
-      letter.charCodeAt(0),
-    )
-    return readStored(anyScroll(), new TextDecoder().decode(bytes))
+    return readStored(anyScroll(), fromBase64(id.replaceAll('-', '+').replaceAll('_', '/')))
   } catch {
     throw new OpenSearchError(404, 'search_context_missing_exception', 'No search context found for this id')
   }

@@ -37,10 +37,19 @@ import { highlightOf, highlightParameters, parseSort, type Sort } from './hits'
 import { keptOf } from './mapping'
 import { type Normalization, pipelineOf } from './pipelines'
 import { readSearchAhead } from './prefetch'
-import { askAhead } from './prefetch-answer'
 import { compileQuery } from './query'
-import { answerSearch } from './rag'
-import { type Index, isObject, isOn, type Json, openIndex, parseObject, readBody, readObject } from './route'
+import { answerSearch, askAhead } from './rag'
+import {
+  defined,
+  type Index,
+  isObject,
+  isOn,
+  type Json,
+  openIndex,
+  parseObject,
+  readBody,
+  readObject,
+} from './route'
 import { fieldsShown, type SourceFilter, sourceFilter, toSource } from './source'
 
 // =============================================================================
@@ -52,22 +61,7 @@ export const WINDOW = 10_000
 export const tooFar = (last: number): string =>
   `Result window is too large, from + size must be less than or equal to: [${WINDOW}] but was [${last}].`
 
-export interface SearchBody {
-  query: unknown
-  from: number
-  size: number
-  sort: unknown
-  source: unknown
-  highlight: unknown
-  fields: unknown
-  /** a query that hits have to pass besides, and aggregations not */
-  postFilter: unknown
-  aggregations: Json
-  /** whether `hits.total` is wanted */
-  total: boolean
-  /** hits below this score are left out; 0 leaves out none */
-  minScore: number
-}
+export type SearchBody = ReturnType<typeof parseSearchBody>
 
 const KEYS = namesOf(`
   query from size sort _source highlight aggs aggregations track_total_hits min_score timeout
@@ -104,7 +98,7 @@ export const SEARCH_PARAMETERS = `
 `
 
 /** @throws ApiError 400 that names what is unknown */
-export function parseSearchBody(body: Json, query: Record<string, string>): SearchBody {
+export function parseSearchBody(body: Json, query: Record<string, string>) {
   const isKnown = (key: string) => KEYS.includes(key) || (OPTIONAL.includes(key) && asksNothing(body[key]))
   const unknown = Object.keys(body).find((key) => !isKnown(key))
   const hint = unknown === 'search_after' ? ' Go on with [from], or with a scroll.' : ''
@@ -123,9 +117,12 @@ export function parseSearchBody(body: Json, query: Record<string, string>): Sear
     source: body._source,
     highlight: body.highlight,
     fields: asksNothing(body.fields) ? undefined : body.fields,
+    /** a query that hits have to pass besides, and aggregations not */
     postFilter: asksNothing(body.post_filter) ? undefined : body.post_filter,
     aggregations,
+    /** whether `hits.total` is wanted */
     total: String(query.track_total_hits ?? body.track_total_hits ?? true) !== 'false',
+    /** hits below this score are left out; 0 leaves out none */
     minScore: minScoreOf(body.min_score ?? 0),
   }
 }
@@ -157,11 +154,7 @@ function countOf(name: string, parameter: string | undefined, key: unknown, othe
 
 /** `?q=` as a query. */
 export const queryOf = ({ q, df, default_operator }: Record<string, string>): Json => ({
-  query_string: {
-    query: q,
-    ...(df !== undefined && { default_field: df }),
-    ...(default_operator !== undefined && { default_operator }),
-  },
+  query_string: defined({ query: q, default_field: df, default_operator }),
 })
 
 const sortOf = (text: string): unknown => {

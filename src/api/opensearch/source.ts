@@ -50,12 +50,16 @@ export function toSource(document: Document): Json {
 export const FIRST = { _version: 1, _seq_no: 0, _primary_term: 1 }
 
 /** Makes an id as OpenSearch does: 20 characters of URL-safe base64. */
-export function newId(): string {
-  const bytes = crypto.getRandomValues(new Uint8Array(15))
-  return btoa(String.fromCharCode(...bytes))
-    .replaceAll('+', '-')
-    .replaceAll('/', '_')
+export const newId = (): string => base64Url(crypto.getRandomValues(new Uint8Array(15)))
+
+export function base64Url(bytes: Uint8Array): string {
+  const letters = Array.from(bytes, (byte) => String.fromCharCode(byte)).join('')
+  return btoa(letters).replaceAll('+', '-').replaceAll('/', '_')
 }
+
+/** The text in plain base64. @throws if it is none */
+export const fromBase64 = (text: string): string =>
+  new TextDecoder().decode(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)))
 
 /** Selects what is shown of a source. undefined: nothing */
 export type SourceFilter = ((source: Json) => Json) | undefined
