@@ -1,7 +1,7 @@
 /** Cluster routes: `GET /`, the cluster's health and settings, and the list of indices. */
 import type { CollectionSummary } from '../../search/types'
 import type { Call } from '../http/router'
-import { unsupported } from './errors'
+import { namesOf, unsupported } from './errors'
 import { resolve } from './indices'
 import type { Json } from './route'
 
@@ -27,6 +27,12 @@ export const info = (): Json => ({
   tagline: 'The OpenSearch Project: https://opensearch.org/',
 })
 
+/** Numbers of what is never under way. */
+const NEVER = namesOf(`
+  relocating_shards initializing_shards unassigned_shards delayed_unassigned_shards
+  number_of_pending_tasks number_of_in_flight_fetch task_max_waiting_in_queue_millis
+`)
+
 export async function health(call: Call): Promise<Json> {
   const indices = await resolve(call, call.path.collection ?? '', 'collections:list')
   return {
@@ -39,13 +45,7 @@ export async function health(call: Call): Promise<Json> {
     discovered_cluster_manager: true,
     active_primary_shards: indices.length,
     active_shards: indices.length,
-    relocating_shards: 0,
-    initializing_shards: 0,
-    unassigned_shards: 0,
-    delayed_unassigned_shards: 0,
-    number_of_pending_tasks: 0,
-    number_of_in_flight_fetch: 0,
-    task_max_waiting_in_queue_millis: 0,
+    ...Object.fromEntries(NEVER.map((name) => [name, 0])),
     active_shards_percent_as_number: 100,
   }
 }

@@ -15,6 +15,7 @@ import {
   illegalArgument,
   incomplete,
   indexNotFound,
+  missing,
   OpenSearchError,
   parseError,
   parsingError,
@@ -106,13 +107,7 @@ const found = (index: string, document: Document, shown: ReturnType<typeof sourc
 export async function getSource({ env, path, query }: Call): Promise<Json> {
   const index = await openIndex(env, path.collection!)
   const document = await read(index, path.id!)
-  if (document === undefined) {
-    throw new OpenSearchError(
-      404,
-      'resource_not_found_exception',
-      `Document not found [${index.name}]/[${path.id}]`,
-    )
-  }
+  if (document === undefined) throw missing(`Document not found [${index.name}]/[${path.id}]`)
   return (sourceFilter(undefined, query) ?? ((source) => source))(toSource(document))
 }
 
@@ -223,14 +218,9 @@ export async function deleteByQuery({ env, path, query, request, record }: Call)
   }
 }
 
-async function remove(
-  { object }: Index,
-  filter: Filter,
-  origin: Origin,
-): Promise<{ deleted: number; batches: number }> {
-  let [deleted, batches] = [0, 0]
+async function remove({ object }: Index, filter: Filter, origin: Origin) {
+  let [deleted, batches, after] = [0, 0, 0]
   const options = { batchSize: BATCH, returnDocuments: false, returnIds: false }
-  let after = 0
   const step = async (): Promise<Step> => {
     if (filter === true) return object.truncate(origin)
     const next = unwrap(await object.removeWhere(filterBy(filter), { ...options, after }, origin))
@@ -428,12 +418,8 @@ class Batch {
 
   async index(): Promise<void> {
     // Creating documents is the only way to learn which already exist.
-    await this.#attempt(
-      'create',
-      (source) => source,
-      'created',
-      ({ status }) => status === 409,
-    )
+    const exists = ({ status }: ApiError) => status === 409
+    await this.#attempt('create', (source) => source, 'created', exists)
     await this.#attempt('upsert', (source) => source, 'updated')
   }
 
@@ -518,11 +504,7 @@ const Imported = once(() =>
 )
 
 /** @returns for each document, in order, why it could not be stored */
-async function importSome(
-  index: Index,
-  documents: Json[],
-  action: WriteAction,
-): Promise<(ApiError | undefined)[]> {
+async function importSome(index: Index, documents: Json[], action: WriteAction) {
   if (documents.length === 0) return []
   const lines = documents.map((document) => JSON.stringify(document))
   // Refuse values of another type: coercing them would change the source.
@@ -593,11 +575,8 @@ function named(error: ApiError, id: string, action: Action): ApiError {
     return new OpenSearchError(404, 'document_missing_exception', `[${id}]: document missing`)
   }
   if (error.status === 409) {
-    return new OpenSearchError(
-      409,
-      'version_conflict_engine_exception',
-      `[${id}]: version conflict, document already exists (current version [1])`,
-    )
+    const reason = `[${id}]: version conflict, document already exists (current version [1])`
+    return new OpenSearchError(409, 'version_conflict_engine_exception', reason)
   }
   if (error.status === 400) return new OpenSearchError(400, 'mapper_parsing_exception', error.message)
   return error

@@ -49,6 +49,9 @@ export const noValues = (field: string): OpenSearchError =>
     'illegal_argument_exception',
   )
 
+export const missing = (message: string): OpenSearchError =>
+  new OpenSearchError(404, 'resource_not_found_exception', message)
+
 /** What the plugin of models and memories reports by its status alone. */
 export const statusError = (status: number, message: string): OpenSearchError =>
   new OpenSearchError(status, 'status_exception', message)

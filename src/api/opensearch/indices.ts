@@ -30,6 +30,7 @@ import {
   addedFields,
   areKeywords,
   DYNAMIC_FIELD,
+  flatten,
   hasOwnStrings,
   type Kept,
   keptOf,
@@ -116,22 +117,17 @@ function requireName(name: string): void {
 }
 
 function settingsOf(given: unknown): Kept['settings'] {
-  const settings: Kept['settings'] = {}
-  const flatten = (value: unknown, path: string): void => {
-    if (isObject(value))
-      for (const [key, inner] of Object.entries(value)) flatten(inner, path === '' ? key : `${path}.${key}`)
-    else {
-      const name = path.replace(/^index\./, '')
-      if (!SETTINGS.includes(name)) {
-        throw illegalArgument(
-          `unknown setting [index.${name}] please check that any required plugins are installed, or check the breaking changes documentation for removed settings`,
-        )
-      }
-      settings[name] = String(value)
-    }
-  }
   if (given !== undefined && !isObject(given)) throw parsingError('[settings] has to be an object')
-  flatten(given ?? {}, '')
+  const settings: Kept['settings'] = {}
+  for (const [path, value] of flatten(given ?? {})) {
+    const name = path.replace(/^index\./, '')
+    if (!SETTINGS.includes(name)) {
+      throw illegalArgument(
+        `unknown setting [index.${name}] please check that any required plugins are installed, or check the breaking changes documentation for removed settings`,
+      )
+    }
+    settings[name] = String(value)
+  }
   return settings
 }
 
@@ -301,12 +297,6 @@ export async function changeAlias(call: Call): Promise<Json> {
   return changeAliases(call, [change])
 }
 
-interface AliasChange {
-  action: 'add' | 'remove'
-  index: string
-  alias: string
-}
-
 /** POST /_aliases: all actions are checked before the first runs. */
 export async function updateAliases(call: Call): Promise<Json> {
   const { actions, ...others } = await readObject(call.request)
@@ -338,7 +328,7 @@ function aliasError(error: unknown, alias: string): never {
   })
 }
 
-function changeOf(given: unknown): AliasChange {
+function changeOf(given: unknown) {
   const [[action, body] = [], ...others] = isObject(given) ? Object.entries(given) : []
   if ((action !== 'add' && action !== 'remove') || others.length > 0 || !isObject(body)) {
     throw unsupported(`The action [${String(action)}] on aliases`)

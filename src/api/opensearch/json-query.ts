@@ -31,11 +31,7 @@ export interface Entry {
 const words = (text: string): string[] => wordsOf(text).map(({ folded }) => folded)
 
 /** Answers a search over entries. @throws ApiError 400 that names what is unknown */
-export function searchEntries(
-  entries: readonly Entry[],
-  body: Json,
-  query: Record<string, string> = {},
-): Json {
+export function searchEntries(entries: readonly Entry[], body: Json, query: Record<string, string>): Json {
   requireKeys(body, SEARCH_KEYS_OF_LISTS, (key) => unsupported(`[${key}] of a search here`))
   const { from, size, source, sort, query: wanted } = parseSearchBody(body, query)
   const matches = matcherOf(wanted)

@@ -82,17 +82,8 @@ const KEPT_OPTIONS = `
   index
 `
 
-/** A checked mapping. */
-interface ParsedMapping {
-  fields: Json[]
-  properties: Json
-  dynamic: boolean | undefined
-  templates: Json[] | undefined
-}
-
-/** @throws ApiError 400 that names what cannot be mapped */
-export function parseMapping(mappings: unknown): ParsedMapping {
-  if (mappings === undefined) return { fields: [], properties: {}, dynamic: undefined, templates: undefined }
+/** Checks a mapping, and makes its fields. @throws ApiError 400 that names what cannot be mapped */
+export function parseMapping(mappings: unknown = {}) {
   if (!isObject(mappings)) throw mapperError('Expected map for property [mappings]')
   requireKeys(mappings, 'properties dynamic dynamic_templates', (key) =>
     mapperError(`Root mapping definition has unsupported parameters: [${key}]`),
@@ -432,7 +423,7 @@ function isPattern(value: unknown): value is string {
 }
 
 /** Flattens nested settings to dotted names. */
-function flatten(given: Json, path = ''): [string, unknown][] {
+export function flatten(given: Json, path = ''): [string, unknown][] {
   return Object.entries(given).flatMap(([key, value]) =>
     isObject(value) ? flatten(value, `${path}${key}.`) : [[path + key, value] as [string, unknown]],
   )

@@ -6,7 +6,7 @@ import type { FindResource } from '../../registry/resources'
 import type { Asker } from '../../turn/request'
 import { askerOf } from '../http/admit-turn'
 import type { Call } from '../http/router'
-import { OpenSearchError, statusError } from './errors'
+import { missing, OpenSearchError, statusError } from './errors'
 import { isEnabled, MEMORY } from './mapping'
 
 /** The wording of the API's two generations. */
@@ -26,8 +26,7 @@ export async function requireMemory(env: Cloudflare.Env, find?: FindResource): P
 export const askerFor = (call: Pick<Call, 'request' | 'access' | 'query'>, action: string): Promise<Asker> =>
   askerOf({ request: call.request, accesses: [call.access], userId: undefined }, action)
 
-export const notFound = (what: string, id: string): OpenSearchError =>
-  new OpenSearchError(404, 'resource_not_found_exception', `${what} [${id}] not found`)
+export const notFound = (what: string, id: string): OpenSearchError => missing(`${what} [${id}] not found`)
 
 const nameOf = ({ owner, limits }: Access): string => limits.user_id ?? owner
 

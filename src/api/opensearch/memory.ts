@@ -231,21 +231,15 @@ const list =
     return listed(name, (await listMemories(call.env, asker, order, page)).map(shown), page)
   }
 
+type Store = 'conversation' | 'turn'
+
 /** Whether nothing was found in a store that was never used. */
-const isVirgin = async (
-  { env }: Pick<Call, 'env'>,
-  error: unknown,
-  what: 'conversation' | 'turn',
-): Promise<boolean> => error instanceof OpenSearchError && error.status === 404 && !(await wasEver(env, what))
+const isVirgin = async (env: Cloudflare.Env, error: unknown, what: Store): Promise<boolean> =>
+  error instanceof OpenSearchError && error.status === 404 && !(await wasEver(env, what))
 
 /** A store that was never used says so instead of "not found". @throws the given error, or that one */
-async function virgin(
-  call: Pick<Call, 'env'>,
-  error: unknown,
-  what: 'conversation' | 'turn',
-  message: string,
-): Promise<never> {
-  if (!(await isVirgin(call, error, what))) throw error
+async function virgin(env: Cloudflare.Env, error: unknown, what: Store, message: string): Promise<never> {
+  if (!(await isVirgin(env, error, what))) throw error
   const index = what === 'conversation' ? META : MESSAGES
   const reason = `no such index [${index}] and ${message}`
   throw new OpenSearchError(404, 'index_not_found_exception', reason, { index })
@@ -254,7 +248,7 @@ async function virgin(
 async function getMemory(call: Call): Promise<Json> {
   const asker = await askerFor(call, 'conversations:get')
   const row = await openMemory(call, asker, call.path.id!, 2).catch((error) =>
-    virgin(call, error, 'conversation', 'cannot get memory since the memory index does not exist'),
+    virgin(call.env, error, 'conversation', 'cannot get memory since the memory index does not exist'),
   )
   return memoryShown(memoryOf(row))
 }
@@ -268,7 +262,7 @@ async function updateMemory(call: Call): Promise<Json> {
   }
   const asker = await askerFor(call, 'conversations:create')
   const row = await openMemory(call, asker, path.id!, 2).catch((error) =>
-    virgin(call, error, 'conversation', 'cannot update memory since the memory index does not exist'),
+    virgin(call.env, error, 'conversation', 'cannot update memory since the memory index does not exist'),
   )
   const change = defined({ name: textOf(name), additional_info: info })
   const version = await changeMemory(env, asker, row, change)
@@ -373,7 +367,7 @@ const listing =
       const { id } = await openMemory(call, asker, call.path.id!, generation)
       return listed(name, (await listMessages(call.env, id, order, page)).map(shown), page)
     } catch (error) {
-      if (await isVirgin(call, error, 'turn')) return { [name]: [] }
+      if (await isVirgin(call.env, error, 'turn')) return { [name]: [] }
       throw error
     }
   }
@@ -402,7 +396,7 @@ async function open(call: Call, action: string, word = 'Message'): Promise<Found
 
 async function getMessage(call: Call): Promise<Json> {
   const { message } = await open(call, 'conversations:get').catch((error) =>
-    virgin(call, error, 'turn', 'cannot get message since the messages index does not exist'),
+    virgin(call.env, error, 'turn', 'cannot get message since the messages index does not exist'),
   )
   return messageShown(message)
 }
@@ -415,7 +409,7 @@ async function updateMessage(call: Call): Promise<Json> {
     throw parseError('Failed to update interaction: Request body is empty')
   }
   const { asker, message, row } = await open(call, 'conversations:create', 'message').catch((error) =>
-    virgin(call, error, 'turn', 'cannot update message since the message index does not exist'),
+    virgin(call.env, error, 'turn', 'cannot update message since the message index does not exist'),
   )
   if (message.before !== undefined || message.trace !== undefined) {
     throw illegalArgument('Only messages of turns can be changed.')
@@ -429,7 +423,7 @@ async function updateMessage(call: Call): Promise<Json> {
 async function traces(call: Call): Promise<Json> {
   const page = pageOf(call, 'messages')
   const found = await open(call, 'conversations:get').catch(async (error) => {
-    if (!(await isVirgin(call, error, 'turn'))) throw error
+    if (!(await isVirgin(call.env, error, 'turn'))) throw error
   })
   if (found === undefined) return { traces: [] }
   const all = await listTraces(call.env, found.row.id, found.message.turn)

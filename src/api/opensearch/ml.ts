@@ -200,10 +200,7 @@ async function makeConnector(env: Cloudflare.Env, body: Json): Promise<string> {
  * @param keepsCredential whether a stored credential stays, and stands in the body under another name
  * @throws ApiError 400
  */
-function parseConnector(
-  body: Json,
-  keepsCredential = false,
-): { stored: StoredConnector; credential: Record<string, string> } {
+function parseConnector(body: Json, keepsCredential = false) {
   requireKnown(body, KEYS, 'a connector')
   const name = requireText(body.name, 'Connector name is null')
   const version = body.version === undefined || body.version === null ? '' : String(body.version)
@@ -223,7 +220,8 @@ function parseConnector(
   const description = allowText(body, 'description')
   const parameters = textsOf(body.parameters, 'parameters')
   const actions = body.actions.map(parseAction)
-  return { stored: { name, description, version, protocol, parameters, actions }, credential }
+  const stored: StoredConnector = { name, description, version, protocol, parameters, actions }
+  return { stored, credential }
 }
 
 function parseAction(given: unknown): StoredConnector['actions'][number] {
@@ -430,11 +428,7 @@ async function deleteModel({ env, path }: Call): Promise<Json> {
 // =============================================================================
 // Predictions of remote models, whole and in pieces.
 
-async function readPrediction({
-  env,
-  path,
-  request,
-}: Call): Promise<{ connector: string; parameters: Json }> {
+async function readPrediction({ env, path, request }: Call) {
   const { model } = await modelOf(env, path.id!)
   const body = await readObject(request)
   requireKnown(body, 'parameters', 'a prediction')

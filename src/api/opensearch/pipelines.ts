@@ -2,9 +2,17 @@
 
 import { readStoredObject } from '../../lib/stored-json'
 import { STATIC_EMBEDDER } from '../../models/static-embedder'
-import { deleteOne, type FindResource, findAll, findOne, modelIn, storeOne } from '../../registry/resources'
+import {
+  deleteOne,
+  type FindResource,
+  findAll,
+  findOne,
+  modelIn,
+  type ResourceRow,
+  storeOne,
+} from '../../registry/resources'
 import type { Call } from '../http/router'
-import { answer, illegalArgument, namesOf, OpenSearchError, parseError, unsupported } from './errors'
+import { answer, illegalArgument, missing, namesOf, OpenSearchError, parseError, unsupported } from './errors'
 import { isEnabled, RAG } from './mapping'
 import { isObject, type Json, readObject } from './route'
 import { starPattern } from './source'
@@ -76,8 +84,8 @@ const PROCESSORS: Record<string, Record<string, (reader: Properties, pipeline: P
   },
   phase_results_processors: {
     'score-ranker-processor': (reader, pipeline) => {
-      const { technique, rank_constant = 60, parameters } = reader.object('combination')
-      const { weights } = isObject(parameters) ? parameters : {}
+      const combination = reader.object('combination')
+      const { technique, rank_constant = 60 } = combination
       const rankConstant = Number(rank_constant)
       if (!(rankConstant >= 1 && rankConstant <= MOST_RANK_CONSTANT))
         throw illegalArgument('rank constant must be in the interval between 1 and 10000')
@@ -85,14 +93,12 @@ const PROCESSORS: Record<string, Record<string, (reader: Properties, pipeline: P
         technique: chosen('combination', technique, ['rrf']),
         combination: 'arithmetic_mean',
         rankConstant,
-        ...(weights !== undefined && { weights: weightsOf(weights) }),
+        ...weightsOf(combination),
       }
     },
     'normalization-processor': (reader, pipeline) => {
       const normalization = reader.object('normalization')
       const combination = reader.object('combination')
-      const parameters = isObject(combination.parameters) ? combination.parameters : {}
-      const { weights } = parameters
       pipeline.normalization = {
         technique: chosen('normalization', normalization.technique, ['min_max', 'l2']),
         combination: chosen('combination', combination.technique, [
@@ -100,7 +106,7 @@ const PROCESSORS: Record<string, Record<string, (reader: Properties, pipeline: P
           'geometric_mean',
           'harmonic_mean',
         ]),
-        ...(weights !== undefined && { weights: weightsOf(weights) }),
+        ...weightsOf(combination),
       }
     },
   },
@@ -112,7 +118,10 @@ function chosen(what: string, given: unknown, known: string[]): string {
   throw illegalArgument(`provided ${what} technique is not supported: ${String(given)}`)
 }
 
-function weightsOf(given: unknown): number[] {
+/** The weights of a combination, if it has some. @throws ApiError 400 */
+function weightsOf({ parameters }: Json): { weights?: number[] } {
+  const { weights: given } = isObject(parameters) ? parameters : {}
+  if (given === undefined) return {}
   const isList =
     Array.isArray(given) && given.every((each) => typeof each === 'number' && each >= 0 && each <= 1)
   const sum = isList ? given.reduce((total, each) => total + each, 0) : 0
@@ -121,7 +130,7 @@ function weightsOf(given: unknown): number[] {
       `sum of weights for combination must be equal to 1.0, submitted weights: ${JSON.stringify(given)}`,
     )
   }
-  return given
+  return { weights: given }
 }
 
 /** Reads the properties of one processor. None may be left over at the end. */
@@ -153,30 +162,27 @@ class Properties {
     })
   }
 
-  text(name: string): string | undefined {
+  /** @param kind what a property is that fits */
+  #read<Value>(name: string, kind: string, fits: (value: unknown) => value is Value): Value | undefined {
     const value = this.#take(name)
-    if (value === undefined || typeof value === 'string') return value
-    throw this.#error(name, `property isn't a string, but of type [${javaType(value)}]`)
+    if (value === undefined || fits(value)) return value
+    throw this.#error(name, `property isn't a ${kind}, but of type [${javaType(value)}]`)
   }
 
-  requiredText(name: string): string {
-    const value = this.text(name)
+  #required<Value>(name: string, value: Value | undefined): Value {
     if (value === undefined) throw this.#error(name, 'required property is missing')
     return value
   }
 
-  object(name: string): Json {
-    const value = this.#take(name)
-    if (value === undefined) return {}
-    if (!isObject(value)) throw this.#error(name, `property isn't a map, but of type [${javaType(value)}]`)
-    return value
-  }
+  text = (name: string): string | undefined =>
+    this.#read(name, 'string', (value) => typeof value === 'string')
+
+  requiredText = (name: string): string => this.#required(name, this.text(name))
+
+  object = (name: string): Json => this.#read(name, 'map', isObject) ?? {}
 
   texts(name: string): string[] {
-    const value = this.#take(name)
-    if (value === undefined) throw this.#error(name, 'required property is missing')
-    if (!Array.isArray(value))
-      throw this.#error(name, `property isn't a list, but of type [${javaType(value)}]`)
+    const value: unknown[] = this.#required(name, this.#read(name, 'list', Array.isArray))
     if (value.length === 0) throw this.#error(name, "required property can't be empty.")
     return value.map(String)
   }
@@ -305,16 +311,15 @@ export async function embedFields(
   })
 }
 
-const matching = (expression: string): ((id: string) => boolean) => {
+async function matching(env: Cloudflare.Env, kind: Kind, expression: string): Promise<ResourceRow[]> {
   const patterns = expression.split(',').map((part) => starPattern(part))
-  return (id) => patterns.some((pattern) => pattern.test(id))
+  return (await findAll(env, kind)).filter(({ id }) => patterns.some((pattern) => pattern.test(id)))
 }
 
 export const getPipelines =
   (kind: Kind) =>
   async ({ env, path }: Call): Promise<unknown> => {
-    const matches = matching(path.id ?? '*')
-    const rows = (await findAll(env, kind)).filter(({ id }) => matches(id))
+    const rows = await matching(env, kind, path.id ?? '*')
     const found = Object.fromEntries(rows.map(({ id, body }) => [id, readStoredObject(body)]))
     return rows.length === 0 ? answer({}, 404) : found
   }
@@ -323,10 +328,9 @@ export const deletePipelines =
   (kind: Kind) =>
   async ({ env, path }: Call): Promise<Json> => {
     const expression = path.id!
-    const matches = matching(expression)
-    const rows = (await findAll(env, kind)).filter(({ id }) => matches(id))
+    const rows = await matching(env, kind, expression)
     if (rows.length === 0 && !expression.includes('*')) {
-      throw new OpenSearchError(404, 'resource_not_found_exception', `pipeline [${expression}] is missing`)
+      throw missing(`pipeline [${expression}] is missing`)
     }
     for (const { id } of rows) await deleteOne(env, kind, id)
     return { acknowledged: true }

@@ -114,9 +114,7 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
   },
   knn: (clause) => {
     const [target, { vector, k, filter }] = single(clause, undefined, 'vector k filter')
-    if (!Array.isArray(vector) || !vector.every((part) => typeof part === 'number')) {
-      throw illegalArgument('[knn] requires query vector: a list of numbers as [vector]')
-    }
+    if (!isVector(vector)) throw illegalArgument('[knn] requires query vector: a list of numbers as [vector]')
     return nearest(clause, target, k ?? 10, filter, { vector })
   },
   script_score: (clause) => {
@@ -268,6 +266,9 @@ function nearest(
 
 // =============================================================================
 // Queries of words: `match` and its kin, and `multi_match`.
+
+const isVector = (given: unknown): given is number[] =>
+  Array.isArray(given) && given.every((part) => typeof part === 'number')
 
 /** Several queries as one filter. @param any whether one of them suffices */
 const join = (parts: readonly Compiled[], negated: boolean, any: boolean): Filter =>
@@ -577,19 +578,12 @@ const named = (fields: unknown): Json =>
 // The scripts that measure vectors exactly. They are the ones in OpenSearch's documentation ("Exact k-NN with scoring script",
 // "Painless extensions"), and those that LangChain and LlamaIndex send. No script is run: what each says is known.
 
-/** What a script asks for. */
-interface Measured {
-  field: string
-  vector: number[]
-  distance: VectorDistance
-}
-
 const FUNCTIONS: Record<string, VectorDistance> = { '1/l2Squared': 'l2', cosineSimilarity: 'cosine' }
 const BRACKETS = /^(1(?:\.0)?\s*\/\s*)?\((.*)\)$/s
 const MEASURE = /^1(?:\.0)?\s*\+\s*(\w+)\(\s*params\.(\w+)\s*,\s*doc\[(['"])([^'"\]]+)\3\]\s*\)$/
 
-/** @throws ApiError 400 for any other script */
-function readScript(script: unknown): Measured {
+/** What a script asks for. @throws ApiError 400 for any other script */
+function readScript(script: unknown) {
   if (!isObject(script) || typeof script.source !== 'string')
     throw parsingError('[script_score] takes a [script]')
   const params = isObject(script.params) ? script.params : {}
@@ -602,11 +596,7 @@ function readScript(script: unknown): Measured {
     )
   }
   const { field, vector, distance } = measured
-  if (
-    typeof field !== 'string' ||
-    !Array.isArray(vector) ||
-    !vector.every((part) => typeof part === 'number')
-  ) {
+  if (typeof field !== 'string' || !isVector(vector)) {
     throw parsingError('The [script] of [script_score] takes the name of a field, and a list of numbers')
   }
   return { field, vector, distance }

@@ -48,12 +48,10 @@ import type { Ahead } from './prefetch'
 import { type Index, isObject, isOn, type Json } from './route'
 
 /** A checked search request with an answer. */
-interface RagRequest {
+interface RagRequest extends Pick<Asking, 'generative' | 'model'> {
   rag: RagProcessor
   /** whether the request brought the pipeline itself */
   inline: boolean
-  generative: Generative
-  model: ConversationModelConfig
   historyId: string
   admission: Admission
   memory: MemoryRow | undefined
@@ -120,12 +118,7 @@ async function admitRag(
   return { rag, inline: pipeline.inline === true, generative, model, historyId, admission, memory, until }
 }
 
-async function memoryFor(
-  call: Call,
-  asker: Asker,
-  id: string | undefined,
-  { find, memory }: Ahead,
-): Promise<MemoryRow | undefined> {
+async function memoryFor(call: Call, asker: Asker, id: string | undefined, { find, memory }: Ahead) {
   if (id === undefined) return undefined
   await requireMemory(call.env, find)
   return openMemory(call, asker, id, 2, memory && (await memory)?.opened)
@@ -195,12 +188,9 @@ async function rewritten(
   }
 }
 
-const timedOut = (): OpenSearchError =>
-  new OpenSearchError(
-    500,
-    'timeout_exception',
-    'java.util.concurrent.TimeoutException: Timeout waiting for task.',
-  )
+const LATE_REASON = 'java.util.concurrent.TimeoutException: Timeout waiting for task.'
+
+const timedOut = (): OpenSearchError => new OpenSearchError(500, 'timeout_exception', LATE_REASON)
 
 /** A query with the rewritten question in every place where the original one stood. */
 function withQuestion(value: unknown, asked: string, standalone: string): unknown {
@@ -316,23 +306,15 @@ export function extOf(
   return {
     answer,
     ...(memory && { message_id: id, interaction_id: id, memory_id: turn.conversationId }),
-    ...(question !== undefined && { rewritten_question: question }),
+    rewritten_question: question,
     citations: turn.citations.map(({ document_id, start, end, quote }) => {
       const said = answer.slice(start, end)
       const numbered = passages.map((passage, at) => ({ ...passage, n: at + 1 }))
       const own = numbered.filter(({ documentId }) => documentId === document_id)
       const { n, field, collection } = own.find((passage) => said.includes(`[${passage.n}]`)) ?? own[0]!
-      return {
-        n,
-        _index: collection,
-        _id: document_id,
-        field,
-        start,
-        end,
-        ...(quote !== undefined && { quote }),
-      }
+      return { n, _index: collection, _id: document_id, field, start, end, quote }
     }),
-    ...(turn.usage !== undefined && { usage: turn.usage }),
+    usage: turn.usage,
   }
 }
 
