@@ -29,7 +29,7 @@ describe('a decline', () => {
   })
 
   it('that names places to read quotes them without citing them', async () => {
-    const question = 'Which soaps, towels, brushes, sponges and cloths does the museum buy in winter?'
+    const question = 'Which cups and plates does the museum of Lisbon wash?'
     const [, turn] = await ask({ question })
     expect(turn.answer).toMatch(/^The documents do not answer this directly/)
     expect(turn.answer).toContain('Cups and plates are washed')
