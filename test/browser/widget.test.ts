@@ -176,6 +176,21 @@ describe.runIf(CHROMIUM)('the widget', () => {
     expect(await card.getByRole('link').evaluate((link) => link.matches(':focus'))).toBe(true)
   })
 
+  test('marks for each digit of a paragraph the sentence before it', async () => {
+    stage.writer.answer = () =>
+      'The admin key may do everything [keys.txt]. A key that is bound to an assistant asks that assistant alone [keys.txt].'
+    await open()
+    await ask(page)
+    const digits = (await answered(page)).locator('.cite')
+    const card = page.getByRole('dialog', { name: 'API keys' })
+    for (const [at, said] of ['The admin key may do everything', 'A key that is bound'].entries()) {
+      await digits.nth(at).click()
+      expect(await card.locator('mark').textContent()).toContain(said)
+      await page.keyboard.press('Escape')
+      await card.waitFor({ state: 'hidden' })
+    }
+  })
+
   test('dims on request what no source supports, says what is missing, and does so after a reload', async () => {
     const found = 'A key that is *bound* to an assistant may ask that assistant and nothing else'
     const penguins = 'Penguins swim across the [frozen ocean](https://example.com) every winter.'

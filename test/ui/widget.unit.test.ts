@@ -9,6 +9,7 @@ import grammars from '../../ui/widget/src/grammars.json'
 import { grammarOf, lex } from '../../ui/widget/src/lexer'
 import { mend } from '../../ui/widget/src/mend'
 import {
+  lastSentence,
   markAnswer,
   passageOf,
   type Source,
@@ -143,6 +144,10 @@ describe('citations', () => {
       marked: 'Keys expire after a day.',
       after: ' Last.',
     })
+    expect(lastSentence('Keys are made here, as of v1.2. They expire after a day. ')).toBe(
+      'They expire after a day.',
+    )
+    expect(lastSentence('')).toBe('')
     expect(passageOf(keys, undefined, 'How long until keys expire').marked).toBe('Keys expire after a day.')
     // Other fields of the document are not part of the passage.
     const more = { ...keys, texts: ['guides', 'f4c1f014', 'Keys expire after a day.'] }

@@ -265,6 +265,9 @@ function cutAt(text: string, length: number): string {
 
 /** A full stop that ends a sentence: no part of a number, an address or a version. */
 const STOPS = /(?<=[.!?]["”’)]?)\s+(?=[\p{Lu}\p{Lo}\p{N}"“(])|(?<=[。！？])/u
+/** The last sentence of a text: what a digit behind it cites for. */
+export const lastSentence = (text: string): string => text.trim().split(STOPS).at(-1) ?? ''
+
 /** Words that two sentences must share, so that one is meant by the other. */
 const FEWEST_SHARED = 2
 

@@ -5,7 +5,7 @@ import { h, icon, iconButton } from './dom'
 import { type Evidence, saysOf } from './evidence'
 import { type FeedbackHost, FeedbackView } from './feedback-view'
 import type { Markdown } from './markdown'
-import { markAnswer, type Source, shownPart, withMarks, withoutMarks } from './sources'
+import { lastSentence, markAnswer, type Source, shownPart, withMarks, withoutMarks } from './sources'
 import { isRunning, type Turn } from './turn'
 import type { SentenceSupport, TurnFault } from './wire'
 import { FAULTS, type Words } from './words'
@@ -28,6 +28,18 @@ export interface TurnHost extends Partial<Pick<FeedbackHost, 'rate'>> {
   busy(): boolean
   /** shows another version of a turn */
   show(turn: Turn, version: number): void
+}
+
+/** The sentence before a digit; all that its paragraph says where the digit stands first. */
+function saidBefore(digit: Element): string {
+  const block = digit.closest('p, li, td, th, h1, h2, h3, h4')
+  if (!block) return ''
+  const range = document.createRange()
+  range.setStart(block, 0)
+  range.setEndBefore(digit)
+  const before = range.cloneContents()
+  for (const earlier of before.querySelectorAll('.cite')) earlier.remove()
+  return lastSentence(before.textContent ?? '') || (block.textContent ?? '')
 }
 
 export class TurnView {
@@ -181,7 +193,7 @@ export class TurnView {
     const evidence = () => ({
       source: this.#turn.sources[number - 1] ?? source,
       quote: citation === undefined ? undefined : this.#turn.citations[citation]?.quote,
-      sentence: digit.closest('p, li, td, th, h1, h2, h3, h4')?.textContent ?? '',
+      sentence: saidBefore(digit),
       support: this.#check.at(digit),
     })
     this.#host.cite(digit, evidence, true)
