@@ -188,6 +188,7 @@ describe.runIf(CHROMIUM)('with the console somebody', () => {
     await page.getByRole('link', { name: 'New key' }).first().click()
     await page.getByLabel('Assistant', { exact: true }).selectOption(name)
     await page.getByRole('button', { name: 'Create key' }).click()
+    await page.locator('.secret code').first().waitFor()
     const [value = '', snippet] = await page.locator('.secret code').allTextContents()
     // The key asks its assistant, and may do nothing else.
     expect((await request('GET', `/a/${name}`, undefined, value)).status).toBe(200)
