@@ -21,9 +21,9 @@ import {
   withoutStopwords,
 } from '../text/query'
 import {
+  COUNTED_AT_ONCE,
   corrections,
   counted,
-  LAST_COUNT,
   otherSpellings,
   similarWords,
   typosAllowed,
@@ -111,7 +111,7 @@ export async function withSimilar(
   )
   const vocabulary = vocabularyFor(context, index, pace, searchedColumns(context, request))
   const single = terms.flatMap(({ tokens }) => (tokens.length === 1 ? tokens : []))
-  const documentsOf = documentsIn(vocabulary, single, context, index)
+  const documentsOf = documentsIn(context, vocabulary, single)
   const rarest = Math.min(...single.map(documentsOf))
   const enough = Math.max(1, typoTokensThreshold)
   const everywhere = terms.length <= MOST_TYPED
@@ -234,17 +234,15 @@ function searchedColumns(context: SearchContext, request: SearchRequest): string
 const inColumns = (columns: string | undefined, word: string): string =>
   `${columns === undefined ? '' : `${columns} : `}"${word.replaceAll('"', '""')}"`
 
-/** In how many documents a search's columns have each of some words. */
+/** In how many documents the searched columns have each of some words, counted as far as other searches can wait. */
 function documentsIn(
+  context: SearchContext,
   vocabulary: Vocabulary,
   words: string[],
-  context: SearchContext,
-  index: TextIndex,
 ): (word: string) => number {
-  if (vocabulary.columns === undefined) return documentsWith(context, index, context.schema, words)
-  const counts = new Map(
-    counted(vocabulary, words, LAST_COUNT).map(({ term, documents }) => [term, documents]),
-  )
+  if (vocabulary.columns === undefined) return documentsWith(context, vocabulary.index, context.schema, words)
+  const most = Math.floor(COUNTED_AT_ONCE / Math.max(1, words.length))
+  const counts = new Map(counted(vocabulary, words, most).map(({ term, documents }) => [term, documents]))
   return (word) => counts.get(word) ?? 0
 }
 

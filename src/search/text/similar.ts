@@ -16,9 +16,9 @@ const MOST_LETTERS = 32
 const AT_ONCE = 256
 /** How many documents of a word are counted at first, and at most. */
 const FIRST_COUNT = 32
-export const LAST_COUNT = 16_384
+const LAST_COUNT = 16_384
 /** Documents that are counted before other searches get a turn. */
-const COUNTED_AT_ONCE = 65_536
+export const COUNTED_AT_ONCE = 65_536
 /** Letters that may stand in place of one. */
 const MOST_ALPHABET = 128
 /** Words of the index that are compared before other searches get a turn. */
