@@ -61,6 +61,7 @@ const SEEING = ['GET /debug', 'GET /_cluster/health', 'GET /_cluster/health/x', 
 const ASKING = [
   'GET /a/x',
   'POST /a/x/conversations',
+  'POST /a/x/conversations/x/handover',
   'POST /ask',
   'POST /a/x/ask',
   'POST /ui/x',
@@ -191,6 +192,7 @@ const ASKED = JSON.stringify({
 /** Bodies of routes that refuse one of these fields whoever asks. */
 const OTHER_BODIES: Readonly<Record<string, string>> = {
   '/a/x/conversations': JSON.stringify({ question: 'a' }),
+  '/a/x/conversations/x/handover': JSON.stringify({ contact: 'a' }),
   '/v1/responses': JSON.stringify({ model: 'x', input: 'a' }),
 }
 

@@ -82,9 +82,10 @@ const SEAL = 8
 const encoder = new TextEncoder()
 
 /** The HMAC of a text under a secret. */
-async function hmacOf(secret: string, text: string): Promise<Uint8Array> {
+export async function hmacOf(secret: string | Uint8Array, text: string): Promise<Uint8Array> {
   const algorithm = { name: 'HMAC', hash: 'SHA-256' }
-  const key = await crypto.subtle.importKey('raw', encoder.encode(secret), algorithm, false, ['sign'])
+  const bytes = typeof secret === 'string' ? encoder.encode(secret) : secret
+  const key = await crypto.subtle.importKey('raw', bytes, algorithm, false, ['sign'])
   return new Uint8Array(await crypto.subtle.sign('HMAC', key, encoder.encode(text)))
 }
 

@@ -4,6 +4,7 @@ import type { ConversationEntry } from '../db/conversations'
 import { readStored } from '../lib/stored-json'
 import type { Asker, AskRequest } from '../turn/request'
 import { logTurn } from '../turn/turn-line'
+import { Handovers } from './handover'
 import { clip, Outbox, Records } from './outbox'
 import type { LeftTurn } from './stored'
 import { ADMIN, costShape, keptShape, mayOpen, type Owner, ownerOf, type Self } from './stored'
@@ -42,6 +43,7 @@ export class ConversationState {
   readonly log: TurnLog
   readonly outbox: Outbox
   readonly records: Records
+  readonly handovers: Handovers
   readonly #sql: SqlStorage
   readonly #id: string
   readonly #self: Self
@@ -93,6 +95,7 @@ export class ConversationState {
     this.log = new TurnLog(sql, conversationId)
     this.outbox = new Outbox(sql, env, `${conversationId}/${this.#self.incarnation}`)
     this.records = new Records(sql, env, conversationId, onErased)
+    this.handovers = new Handovers(sql, env, conversationId)
     if (readMeta(sql, 'erasing')) this.#close()
   }
 
@@ -120,6 +123,7 @@ export class ConversationState {
     this.#closed = true
     this.outbox.closed = true
     this.records.closed = true
+    this.handovers.closed = true
   }
 
   #save(): void {
@@ -207,10 +211,10 @@ export class ConversationState {
 
   /** When to deliver something or to forget a turn next, in milliseconds since 1970; infinite: never. */
   nextWork(now: number): number {
-    const { outbox, records, log } = this
+    const { outbox, records, handovers, log } = this
     const never = Number.POSITIVE_INFINITY
     const deliveries = [outbox, records].map(({ empty, patience }) => (empty ? never : now + patience))
-    return Math.min(...deliveries, log.nextExpiry() ?? never)
+    return Math.min(...deliveries, handovers.next, log.nextExpiry() ?? never)
   }
 
   /** How long to wait until the next check whether messages remain, in milliseconds. It counts the checks. */

@@ -366,10 +366,12 @@ export class Conversation extends CountingObject implements ConversationRpc {
     await state.outbox.deliver()
     await dropDeletedRecords(this.env, state, this.#id)
     await state.records.deliver()
+    await state.handovers.deliver()
   }
 
   #atRest(state: ConversationState): boolean {
-    return this.#queue.idle && state.outbox.empty && state.records.empty
+    const { outbox, records, handovers } = state
+    return this.#queue.idle && outbox.empty && records.empty && handovers.empty
   }
 
   /**

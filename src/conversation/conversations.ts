@@ -41,7 +41,15 @@ import {
   withdrawFeedback,
   withFeedback,
 } from './feedback'
-import { mayOpen, restoreTurn, type Scope, scopeOf, traceShape, unproven } from './stored'
+import {
+  type HandoverRequest,
+  mayOpen,
+  restoreTurn,
+  type Scope,
+  scopeOf,
+  traceShape,
+  unproven,
+} from './stored'
 
 // =============================================================================
 // Opens conversations: a new one before anything is said in it, and the record of one for an asker.
@@ -437,6 +445,22 @@ export async function traceConversation(
     .slice(-TRACES_A_PAGE)
   if (turn !== undefined && turns.length === 0) throw unknownTurn()
   return { id, turns: await withFeedback(env, asker, conversation, turns) }
+}
+
+/**
+ * Hands a conversation over to people.
+ * @returns whether the message was delivered; otherwise it is sent again for three days
+ * @throws ApiError 404, 429
+ */
+export async function handOver(
+  env: Cloudflare.Env,
+  asker: Asker,
+  id: string,
+  request: HandoverRequest,
+): Promise<boolean> {
+  const row = await readable(env, asker, id)
+  const command = { what: 'handover' as const, ...request, ...whose(row, asker) }
+  return unwrap(await conversationObject(env, row.id).tell(command)) === 1
 }
 
 /** @throws ApiError 404 */

@@ -218,6 +218,26 @@ export interface Meta {
   erasing: boolean
   /** how often messages were found to outlive the log */
   lingering: number
+  handovers: Handover[]
+}
+
+/** A message that hands the conversation over to people (handover.ts). */
+export interface Handover {
+  id: string
+  /** when it was asked for, in milliseconds since 1970 */
+  at: number
+  /** what is still to be sent; `next`: when, in milliseconds since 1970 */
+  waiting?: HandoverRequest & { tries: number; next: number }
+}
+
+/** What somebody who asks for people says. */
+export interface HandoverRequest {
+  assistant: string
+  /** where the message goes */
+  webhook: string
+  /** how to reach them, in their own words */
+  contact: string
+  message: string
 }
 
 export const metaShapes: () => { [Key in keyof Meta]: v.GenericSchema<Meta[Key]> } = once(() => ({
@@ -233,6 +253,22 @@ export const metaShapes: () => { [Key in keyof Meta]: v.GenericSchema<Meta[Key]>
   successor: v.string(),
   erasing: v.boolean(),
   lingering: v.number(),
+  handovers: v.array(
+    v.object({
+      id: v.string(),
+      at: v.number(),
+      waiting: v.exactOptional(
+        v.object({
+          assistant: v.string(),
+          webhook: v.string(),
+          contact: v.string(),
+          message: v.string(),
+          tries: v.number(),
+          next: v.number(),
+        }),
+      ),
+    }),
+  ),
 }))
 
 const spentShape: () => v.GenericSchema<Spent> = once(() =>

@@ -17,6 +17,7 @@ import {
 import { ApiError, coded, unwrap } from '../errors'
 import { once } from '../lib/once'
 import { readStored } from '../lib/stored-json'
+import { requireAllowed } from '../models/egress'
 import { namespaceOf } from '../models/providers'
 import { isSearchable } from '../search/schema/layout'
 import type { CollectionSchema } from '../search/types'
@@ -63,6 +64,14 @@ const Stored = once(() =>
     minimum_support: v.exactOptional(v.number()),
     /** what becomes of an answer below that */
     below_support: v.exactOptional(v.picklist(['warn', 'withhold'])),
+    /** how a visitor reaches people: an address to open, or a webhook; `after`: answers declined in a row until it is offered */
+    handover: v.exactOptional(
+      v.object({
+        url: v.exactOptional(v.string()),
+        webhook: v.exactOptional(v.string()),
+        after: v.exactOptional(v.number()),
+      }),
+    ),
     /** true: refuse settings that are unknown or not allowed; false: ignore them and say so */
     strict: v.boolean(),
   }),
@@ -149,6 +158,9 @@ async function checkReferences(env: Cloudflare.Env, config: AssistantConfig): Pr
       `\`retrieval\`: \`agentic\` needs a language model, and \`${config.model}\` has none that could ask for searches. ` +
         'Give it a `rewrite_model`, name another `model`, or leave `retrieval` out.',
     )
+  }
+  if (config.handover?.webhook !== undefined) {
+    requireAllowed(config.handover.webhook, env, '`handover.webhook`')
   }
   const { citation_field: label } = config
   for (const { collection } of searchesOf(config)) {

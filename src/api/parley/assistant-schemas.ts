@@ -23,6 +23,9 @@ export const AssistantPath = once(() => v.object({ name: AssistantName() }))
 /** The name in a question's path. An impossible name is an unknown assistant, not an invalid request. */
 export const AskedAssistantPath = once(() => v.object({ assistant: v.string() }))
 
+/** A conversation with it. */
+export const HandoverPath = once(() => v.object({ assistant: v.string(), id: v.string() }))
+
 const described = <S extends v.BaseSchema<unknown, unknown, v.BaseIssue<unknown>>>(
   schema: S,
   description: string,
@@ -120,6 +123,44 @@ export const assistantEntries = once(() => ({
       'What becomes of an answer below `minimum_support`: it ends with a warning, or is withheld. Absent: `warn`',
     ),
   ),
+  handover: v.optional(
+    described(
+      v.pipe(
+        v.strictObject({
+          url: v.optional(
+            described(
+              v.pipe(
+                v.string(),
+                v.maxLength(2_000),
+                v.regex(
+                  /^(?:https:\/\/|mailto:|tel:)[^\s<>"\\]+$/,
+                  'Expected an address that begins with `https://`, `mailto:` or `tel:`.',
+                ),
+              ),
+              'Opened by the button',
+            ),
+          ),
+          webhook: v.optional(
+            described(
+              v.pipe(v.string(), v.maxLength(2_000), v.url()),
+              'Gets what the form says, with the conversation. Its host has to be among ALLOWED_HOSTS',
+            ),
+          ),
+          after: v.optional(
+            described(
+              v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(10)),
+              'Answers declined in a row after which it is offered. Absent: the button alone',
+            ),
+          ),
+        }),
+        v.check(
+          ({ url, webhook }) => (url === undefined) !== (webhook === undefined),
+          'Give either `url` or `webhook`.',
+        ),
+      ),
+      'How a visitor reaches people',
+    ),
+  ),
   strict: v.optional(
     described(
       v.boolean(),
@@ -128,6 +169,17 @@ export const assistantEntries = once(() => ({
     false,
   ),
 }))
+
+/** Who asks for people, and what for. */
+export const HandoverBody = once(() =>
+  v.strictObject({
+    contact: described(
+      v.pipe(v.string(), v.regex(/\S/, 'Expected an address or a number.'), v.maxLength(320)),
+      'How to reach whoever asks: an address or a number',
+    ),
+    message: v.optional(described(v.pipe(v.string(), v.maxLength(4_000)), 'What they want'), ''),
+  }),
+)
 
 export const AssistantBody = once(() =>
   v.pipe(

@@ -1,5 +1,8 @@
 /** Lists, stores, reads and deletes assistants, and shows a page what it may know of one. */
 import { requireCollections } from '../../auth/admit'
+import { handOver } from '../../conversation/conversations'
+import { handoverSecret } from '../../conversation/handover'
+import { ApiError } from '../../errors'
 import { MOST_FILES } from '../../lib/text-file'
 import {
   type AssistantConfig,
@@ -12,6 +15,7 @@ import {
 } from '../../registry/assistants'
 import { findModel } from '../../registry/models'
 import { defaultPromptOf } from '../../turn/prompt'
+import { askerOf } from '../http/admit-turn'
 import { openAssistant } from '../http/chat-names'
 import { json } from '../http/deliver'
 import { roomForFiles } from '../shared/assistant'
@@ -38,8 +42,12 @@ export async function put({ env, access, record, path, body }: Serving<'putAssis
   return json(await putAssistant(env, name, { ...(prompt && { system_prompt: prompt }), ...body }))
 }
 
-export const get = async ({ env, path }: Serving<'getAssistant'>): Promise<Response> =>
-  json(await getAssistant(env, path.name))
+/** With the secret by which the receiver of a hand-over knows that this server sent it. */
+export async function get({ env, path }: Serving<'getAssistant'>): Promise<Response> {
+  const assistant = await getAssistant(env, path.name)
+  const signs = assistant.handover?.webhook !== undefined
+  return json({ ...assistant, ...(signs && { handover_secret: await handoverSecret(env, path.name) }) })
+}
 
 export async function remove(serving: Serving<'deleteAssistant'>): Promise<Response> {
   await requireOwn(serving)
@@ -65,5 +73,26 @@ export async function front(served: Serving<'frontOfAssistant'>): Promise<Respon
   const { name, questions, followups, title_field, url_field, citation_field } = assistant
   const model = assistant.attachments && (await findModel(served.env, assistant.model))
   const attachments = model ? { files: MOST_FILES, bytes: roomForFiles(model) } : undefined
-  return json({ name, questions, followups, title_field, url_field, citation_field, attachments })
+  const { webhook, ...people } = assistant.handover ?? {}
+  const handover = assistant.handover && { ...people, ...(webhook !== undefined && { form: true }) }
+  return json({ name, questions, followups, title_field, url_field, citation_field, attachments, handover })
+}
+
+/** Hands a conversation over to people, by the assistant's webhook. */
+export async function toPeople(served: Serving<'handOver'>): Promise<Response> {
+  const { env, request, access, user, path, body } = served
+  const { name, handover } = await openAssistant(served, access, path.assistant)
+  if (handover?.webhook === undefined) {
+    const way = handover?.url === undefined ? 'it has no `handover`' : `open ${handover.url}`
+    throw new ApiError(400, `The assistant \`${name}\` takes no messages to people: ${way}.`)
+  }
+  const asker = await askerOf({ request, accesses: [access], userId: user }, 'conversations:get')
+  const { contact, message } = body
+  const asked = {
+    assistant: name,
+    webhook: handover.webhook,
+    contact: contact.trim(),
+    message: message.trim(),
+  }
+  return json({ delivered: await handOver(env, asker, path.id, asked) })
 }

@@ -175,6 +175,16 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
       429: 'Too many turns are waiting in this conversation, the key asks too often, or a budget is spent',
     },
   },
+  handOver: {
+    summary: 'Hand a conversation over to people',
+    description:
+      'Sends the conversation to the `handover.webhook` of the assistant, with how to reach whoever asks and what they want. A ' +
+      'message that is not taken is sent again for three days. A conversation is handed over three times a day at most.',
+    success: { description: 'The message is stored', schema: responses.HandedOver },
+    failures: {
+      404: 'There is no such assistant or conversation, or it is not open to this key',
+    },
+  },
   listUsage: {
     summary: 'What was spent',
     description: 'Turns and tokens by day, key and conversation model, newest day first.',

@@ -147,6 +147,13 @@ export const operations = {
     headers: schemas.AskHeaders,
     body: schemas.AskAssistant,
   }),
+  handOver: operation({
+    method: 'POST',
+    path: '/a/{assistant}/conversations/{id}/handover',
+    actions: ['assistants:ask', 'documents:search', 'conversations:create'],
+    params: assistants.HandoverPath,
+    body: assistants.HandoverBody,
+  }),
   listUsage: operation({
     method: 'GET',
     path: '/usage',

@@ -312,8 +312,20 @@ export const eventData = {
 export const Assistant = v.object({
   name: AssistantName(),
   ...assistantEntries(),
+  handover_secret: v.optional(
+    v.pipe(
+      v.string(),
+      v.description(
+        'Signs what `handover.webhook` gets, as Standard Webhooks do. Only where one assistant is read',
+      ),
+    ),
+  ),
   created_at: Milliseconds,
   updated_at: Milliseconds,
+})
+
+export const HandedOver = v.object({
+  delivered: v.pipe(v.boolean(), v.description('Whether the webhook took it. Otherwise it is sent again')),
 })
 
 export const Assistants = v.object({ assistants: v.array(Assistant) })
@@ -333,6 +345,13 @@ export const AssistantFront = v.object({
       }),
       v.description('What a question may bring. Absent: no files'),
     ),
+  ),
+  handover: v.optional(
+    v.object({
+      url: v.optional(v.pipe(v.string(), v.description('An address that reaches people'))),
+      form: v.optional(v.pipe(v.boolean(), v.description('Whether people are reached by `/handover`'))),
+      after: v.optional(v.pipe(Count, v.description('Answers declined in a row after which it is offered'))),
+    }),
   ),
 })
 

@@ -62,6 +62,7 @@ function AssistantPage({ name }: { name: string }) {
       name: _,
       created_at: __,
       updated_at: ___,
+      handover_secret: ____,
       ...body
     } = await read<Assistant>(`/assistants/${encodeURIComponent(name)}`, signal)
     return body

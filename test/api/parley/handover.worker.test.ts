@@ -1,0 +1,170 @@
+/** Conversations that are handed over to people: what the webhook gets, when it is down, and who may ask for it. */
+import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
+import { env } from 'cloudflare:workers'
+import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import { conversationObject } from '../../../src/conversation/conversation-object'
+import { call } from '../typesense/api'
+import { makeKey, NOT_FOUND, QUESTION, setStage } from './stage'
+
+const WEBHOOK = 'https://desk.example/parley'
+const HELP = { model: 'm', collections: ['facts'], handover: { webhook: WEBHOOK, after: 2 } }
+const ANN = { 'x-parley-visitor': 'ann'.padEnd(40, '0') }
+const BOB = { 'x-parley-visitor': 'bob'.padEnd(40, '0') }
+
+let key: string
+/** What the webhook was sent, and the status that it replies with. */
+let received: { url: string; method: string; redirect: string; headers: Headers; body: string }[]
+let status: number
+
+beforeAll(async () => {
+  await setStage()
+  expect((await call('PUT', '/assistants/help', { body: HELP }))[0]).toBe(200)
+  key = await makeKey({ actions: ['documents:search'], limits: { assistant: 'help' } })
+})
+
+beforeEach(() => {
+  received = []
+  status = 204
+  vi.spyOn(console, 'error').mockReturnValue()
+  vi.spyOn(globalThis, 'fetch').mockImplementation(async (...sent) => {
+    const { url, method, redirect, headers } = new Request(...sent)
+    received.push({ url, method, redirect, headers, body: String(sent[1]?.body) })
+    return new Response(null, { status })
+  })
+})
+
+afterEach(() => {
+  vi.useRealTimers()
+  vi.restoreAllMocks()
+})
+
+const begin = async (): Promise<string> => {
+  const body = { question: QUESTION }
+  const [code, answer] = await call('POST', '/a/help/conversations', { key, headers: ANN, body })
+  expect(code).toBe(200)
+  return answer.conversation_id
+}
+
+const handOver = (id: string, body: unknown, headers: Record<string, string> = ANN, assistant = 'help') =>
+  call('POST', `/a/${assistant}/conversations/${id}/handover`, { key, headers, body })
+
+const stub = (id: string) => env.CONVERSATION.get(env.CONVERSATION.idFromName(id))
+
+/** What the conversation's object still keeps of its hand-overs. */
+const kept = (id: string) =>
+  runInDurableObject(stub(id), (_, { storage }) =>
+    storage.sql.exec("SELECT value FROM meta WHERE key = 'handovers'").toArray(),
+  )
+
+describe('a hand-over', () => {
+  it('brings the webhook what was said and how to reach the visitor, signed as Standard Webhooks are', async () => {
+    const [, front] = await call('GET', '/a/help', { key })
+    expect(front.handover).toEqual({ form: true, after: 2 })
+    const id = await begin()
+    const asked = { contact: ' ann@example.com ', message: 'Please call me.' }
+    expect(await handOver(id, asked)).toEqual([200, { delivered: true }])
+
+    const [{ url, method, redirect, headers, body }] = received as [(typeof received)[number]]
+    expect({ url, method, redirect }).toEqual({ url: WEBHOOK, method: 'POST', redirect: 'manual' })
+    expect(JSON.parse(body)).toMatchObject({
+      type: 'handover.requested',
+      data: {
+        id: headers.get('webhook-id'),
+        assistant: 'help',
+        conversation_id: id,
+        contact: 'ann@example.com',
+        message: 'Please call me.',
+        turns: [
+          {
+            turn: 1,
+            question: QUESTION,
+            answer: expect.stringContaining('330 metres'),
+            citations: [{ collection: 'facts', document_id: '0' }],
+          },
+        ],
+      },
+    })
+    const [, assistant] = await call('GET', '/assistants/help')
+    const secret = Buffer.from(assistant.handover_secret.replace(/^whsec_/, ''), 'base64')
+    const algorithm = { name: 'HMAC', hash: 'SHA-256' }
+    const signing = await crypto.subtle.importKey('raw', secret, algorithm, false, ['verify'])
+    const signature = Buffer.from(headers.get('webhook-signature')!.replace(/^v1,/, ''), 'base64')
+    const signed = `${headers.get('webhook-id')}.${headers.get('webhook-timestamp')}.${body}`
+    expect(await crypto.subtle.verify('HMAC', signing, signature, new TextEncoder().encode(signed))).toBe(
+      true,
+    )
+    // The page learns neither.
+    expect(JSON.stringify(front)).not.toMatch(/desk\.example|whsec/)
+    expect(JSON.stringify(await kept(id))).not.toMatch(/ann@example|call me/)
+  })
+
+  it('is sent again until the webhook takes it, under the same id, and is then forgotten', async () => {
+    const id = await begin()
+    status = 503
+    expect(await handOver(id, { contact: '+33 1 23' })).toEqual([200, { delivered: false }])
+    vi.useFakeTimers({ now: Date.now(), toFake: ['Date'] })
+    await runDurableObjectAlarm(stub(id))
+    expect(received).toHaveLength(1)
+    vi.setSystemTime(Date.now() + 6_000)
+    await runDurableObjectAlarm(stub(id))
+    expect(received).toHaveLength(2)
+    status = 200
+    vi.setSystemTime(Date.now() + 11_000)
+    await runDurableObjectAlarm(stub(id))
+    await runDurableObjectAlarm(stub(id))
+    expect(received).toHaveLength(3)
+    expect(new Set(received.map(({ headers }) => headers.get('webhook-id')))).toHaveProperty('size', 1)
+    expect(JSON.stringify(await kept(id))).not.toContain('+33')
+  })
+
+  it('is given up after three days, and goes with its conversation', async () => {
+    const [old, deleted] = [await begin(), await begin()]
+    status = 500
+    await handOver(old, { contact: 'a@b.example' })
+    await handOver(deleted, { contact: 'a@b.example' })
+    expect(await call('DELETE', `/conversations/${deleted}`, { key, headers: ANN })).toEqual([
+      200,
+      { id: deleted },
+    ])
+    received = []
+    vi.useFakeTimers({ now: Date.now() + 4 * 86_400_000, toFake: ['Date'] })
+    await runDurableObjectAlarm(stub(old))
+    await runDurableObjectAlarm(stub(old))
+    await runDurableObjectAlarm(stub(deleted))
+    expect(received).toHaveLength(1)
+  })
+
+  it('is asked for by those who may read the conversation, three times a day', async () => {
+    const id = await begin()
+    expect(await handOver(id, { contact: 'b@b.example' }, BOB)).toEqual(NOT_FOUND)
+    for (const contact of ['one', 'two', 'three']) {
+      expect(await handOver(id, { contact })).toEqual([200, { delivered: true }])
+    }
+    const [code, refusal] = await handOver(id, { contact: 'four' })
+    expect([code, refusal.message]).toEqual([429, 'A conversation is handed over 3 times a day at most.'])
+    expect(received).toHaveLength(3)
+    expect(await handOver(id, { contact: ' ' })).toMatchObject([400, { message: /^`contact`: / }])
+  })
+
+  it('needs an assistant with a webhook on a host that may be called', async () => {
+    const put = (handover: unknown) => call('PUT', '/assistants/other', { body: { ...HELP, handover } })
+    expect((await put({ webhook: 'http://10.0.0.1/hook' }))[1].message).toMatch(/ALLOWED_HOSTS/)
+    expect((await put({}))[1].message).toMatch(/Give either `url` or `webhook`/)
+    expect((await put({ url: 'javascript:alert(1)' }))[1].message).toMatch(/begins with `https/)
+    expect((await put({ url: 'mailto:help@shop.example' }))[0]).toBe(200)
+    expect((await call('GET', '/a/other'))[1].handover).toEqual({ url: 'mailto:help@shop.example' })
+    const id = await begin()
+    const body = { contact: 'a@b.example' }
+    const [code, { message }] = await call('POST', `/a/other/conversations/${id}/handover`, { body })
+    expect([code, message]).toEqual([
+      400,
+      'The assistant `other` takes no messages to people: open mailto:help@shop.example.',
+    ])
+    // Whoever holds only the object reaches nothing that was not stored.
+    expect(
+      await conversationObject(env, id).recorded({ owner: 'nobody', userId: '' } as never),
+    ).toMatchObject({
+      ok: false,
+    })
+  })
+})
