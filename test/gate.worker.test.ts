@@ -60,6 +60,7 @@ const SEEING = ['GET /debug', 'GET /_cluster/health', 'GET /_cluster/health/x', 
 /** Routes that ask an assistant, of every protocol. */
 const ASKING = [
   'GET /a/x',
+  'GET /a/x/search',
   'POST /a/x/conversations',
   'POST /a/x/conversations/x/handover',
   'POST /ask',
@@ -201,11 +202,15 @@ async function asEvil(key: string, among: (route: (typeof routes)[number]) => bo
   const asked = routes.filter((route) => route.isHandled && route.path !== '/' && among(route))
   return Promise.all(
     asked.map(async ({ method, path }) => {
-      const response = await send(method, path.replace('/ai-search/x/', `/ai-search/${key}/`), {
-        key,
-        headers: { ...EVIL, 'content-type': 'application/json' },
-        ...(method === 'GET' ? {} : { body: OTHER_BODIES[path] ?? ASKED }),
-      })
+      const response = await send(
+        method,
+        path.replace('/ai-search/x/', `/ai-search/${key}/`).replace(/^\/a\/x\/search$/, '$&?q=a'),
+        {
+          key,
+          headers: { ...EVIL, 'content-type': 'application/json' },
+          ...(method === 'GET' ? {} : { body: OTHER_BODIES[path] ?? ASKED }),
+        },
+      )
       const isReadable = response.headers.has('access-control-allow-origin')
       return { route: `${method} ${path}`, status: response.status, isReadable, text: await response.text() }
     }),

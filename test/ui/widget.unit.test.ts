@@ -282,7 +282,7 @@ describe('the script', () => {
     expect(files['parley-chat.js']).toBe(first)
     expect(JSON.parse(files['integrity.json'] ?? '')).toEqual({ [VERSIONED]: integrityOf(first) })
     const parts = Object.keys(files).filter((name) => /-\w{10}\.js$/.test(name))
-    expect(parts.length).toBe(3 + Object.keys(grammars).length)
+    expect(parts.length).toBe(4 + Object.keys(grammars).length)
     for (const part of parts) {
       expect(first).toContain(part)
       expect(first).toContain(integrityOf(files[part] ?? ''))
@@ -303,7 +303,7 @@ describe('the script', () => {
     expect(named(parts, /`([a-z]+)`/g)).toEqual(named(source, /\bpart: '([a-z]+)/g))
     const [, events = ''] = /## Which properties.*?\n([\s\S]*?)\n## /.exec(docs) ?? []
     expect(named(events, /`parley-([a-z]+)`/g)).toEqual(
-      named(source, /'parley-(question|answer|citation|feedback|error|open|close)'/g),
+      named(source, /'parley-(question|answer|citation|feedback|error|open|close|handover|result)'/g),
     )
   })
 

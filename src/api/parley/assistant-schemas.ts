@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { once } from '../../lib/once.ts'
 import { MOST_ORIGINS, ORIGIN_PATTERN } from '../../lib/origins.ts'
 import { OVERRIDES, SAFE_OVERRIDES } from '../../registry/overrides.ts'
-import { CollectionName, Id, MOST_SEARCHES, Search } from './schemas.ts'
+import { CollectionName, Id, MOST_SEARCHES, number, Search } from './schemas.ts'
 
 const LONGEST_PROMPT = 100_000
 const MOST_QUESTIONS = 20
@@ -22,6 +22,20 @@ export const AssistantPath = once(() => v.object({ name: AssistantName() }))
 
 /** The name in a question's path. An impossible name is an unknown assistant, not an invalid request. */
 export const AskedAssistantPath = once(() => v.object({ assistant: v.string() }))
+
+/** Documents that are found while somebody types: where no number is given, and at most. */
+const [USUALLY_FOUND, MOST_FOUND] = [6, 20]
+
+/** What is being typed. */
+export const FindQuery = once(() =>
+  v.object({
+    q: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_QUESTION), v.description('What is looked for')),
+    limit: v.optional(
+      number(1, MOST_FOUND, { default: USUALLY_FOUND, description: 'Documents to find' }),
+      String(USUALLY_FOUND),
+    ),
+  }),
+)
 
 /** A conversation with it. */
 export const HandoverPath = once(() => v.object({ assistant: v.string(), id: v.string() }))

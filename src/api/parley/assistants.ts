@@ -3,7 +3,9 @@ import { requireCollections } from '../../auth/admit'
 import { handOver } from '../../conversation/conversations'
 import { handoverSecret } from '../../conversation/handover'
 import { ApiError } from '../../errors'
+import { mapFew } from '../../lib/few'
 import { MOST_FILES } from '../../lib/text-file'
+import { titleOf } from '../../models/extractive/sentences'
 import {
   type AssistantConfig,
   deleteAssistant,
@@ -14,10 +16,17 @@ import {
   searchesOf,
 } from '../../registry/assistants'
 import { findModel } from '../../registry/models'
+import { MAX_Q_BYTES } from '../../search/limits'
+import { byRank } from '../../search/merge-lists'
+import { asQuery } from '../../search/text/query'
+import type { Hit } from '../../search/types'
+import { ADDRESS, linkable, textsOf } from '../../turn/passage'
 import { defaultPromptOf } from '../../turn/prompt'
+import { hitsOf } from '../../turn/retrieve'
 import { askerOf } from '../http/admit-turn'
 import { openAssistant } from '../http/chat-names'
 import { json } from '../http/deliver'
+import { ofRequest, planRetrieval, runSearch, SEARCHES_AT_ONCE } from '../http/plan'
 import { roomForFiles } from '../shared/assistant'
 import type { operations } from './operations'
 import type { Served } from './route'
@@ -76,6 +85,60 @@ export async function front(served: Serving<'frontOfAssistant'>): Promise<Respon
   const { webhook, ...people } = assistant.handover ?? {}
   const handover = assistant.handover && { ...people, ...(webhook !== undefined && { form: true }) }
   return json({ name, questions, followups, title_field, url_field, citation_field, attachments, handover })
+}
+
+/** Words around those that match. */
+const SNIPPETS = { highlight_affix_num_tokens: '8', snippet_threshold: '20' }
+/** UTF-16 units of a text in which nothing matches. */
+const LONGEST_SNIPPET = 160
+
+/** What the searches of the assistant find by words alone, for a page that shows results while somebody types. */
+export async function find(served: Serving<'findDocuments'>): Promise<Response> {
+  const { env, access, request, record, path, query } = served
+  const assistant = await openAssistant(served, access, path.assistant)
+  const q = asQuery(access.embedded.q ?? query.q, MAX_Q_BYTES)
+  // Around words that match stand tags that no document can have.
+  const tag = crypto.randomUUID()
+  const marks = { highlight_start_tag: `<${tag}>`, highlight_end_tag: `</${tag}>` }
+  const retrievals = await planRetrieval(env, access, assistant, { mode: 'text', top: query.limit })
+  const searches = retrievals.map(({ search: { params, ...search } }) =>
+    ofRequest({ ...search, params: { ...params, ...SNIPPETS, ...marks, q } }, record),
+  )
+  const replies = await mapFew(searches, SEARCHES_AT_ONCE, (search) => runSearch(env, search, request.signal))
+  const [first] = replies
+  // Where one of several found something, that is enough.
+  if (first && 'error' in first && replies.every((reply) => 'error' in reply)) {
+    throw new ApiError(first.code, first.error)
+  }
+  const found = replies.map((reply, at) =>
+    'result' in reply
+      ? hitsOf(reply.result).map((hit) => shownHit(assistant, searches[at]!.collection, hit, tag))
+      : [],
+  )
+  return json({ hits: byRank(found).slice(0, query.limit) })
+}
+
+function shownHit(
+  { title_field, url_field }: AssistantConfig,
+  collection: string,
+  { document, highlights }: Hit,
+  tag: string,
+) {
+  const { id, ...fields } = document
+  const named = title_field === undefined ? undefined : fields[title_field]
+  const title = typeof named === 'string' && named !== '' ? named : titleOf(document) || String(id)
+  const url = linkable(fields[url_field ?? ADDRESS], id)
+  const matched = highlights.find(({ field }) => fields[field] !== title)
+  const texts = Object.entries(fields).filter(([, value]) => value !== title)
+  const text =
+    matched?.snippet ??
+    matched?.snippets?.[0] ??
+    textsOf(Object.fromEntries(texts), url_field ?? ADDRESS).slice(0, LONGEST_SNIPPET)
+  const snippet = text.split(`<${tag}>`).flatMap((piece, at) => {
+    const [marked, after = ''] = at === 0 ? ['', piece] : piece.split(`</${tag}>`)
+    return [...(marked ? [{ text: marked, mark: true }] : []), ...(after ? [{ text: after }] : [])]
+  })
+  return { collection, document_id: String(id), title, ...(url !== undefined && { url }), snippet }
 }
 
 /** Hands a conversation over to people, by the assistant's webhook. */

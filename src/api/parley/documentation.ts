@@ -175,6 +175,17 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
       429: 'Too many turns are waiting in this conversation, the key asks too often, or a budget is spent',
     },
   },
+  findDocuments: {
+    summary: 'Find documents while somebody types',
+    description:
+      'The searches of the assistant, by words alone, the last one as far as it is typed. It asks no model and begins no conversation.',
+    success: { description: 'The documents, best first', schema: responses.FoundDocuments },
+    failures: {
+      403: 'The assistant is not for pages of this origin',
+      404: 'There is no such assistant, or it is not open to this key',
+      408: 'The search took too long',
+    },
+  },
   handOver: {
     summary: 'Hand a conversation over to people',
     description:

@@ -30,6 +30,7 @@ export const mountParley = (app: App): void =>
     route(operations.deleteAssistant, assistants.remove),
     route(operations.frontOfAssistant, assistants.front),
     route(operations.askAssistant, askByName),
+    route(operations.findDocuments, assistants.find),
     route(operations.handOver, assistants.toPeople),
     route(operations.listUsage, usage),
     route(operations.listSources, sources.list),

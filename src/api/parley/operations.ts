@@ -147,6 +147,13 @@ export const operations = {
     headers: schemas.AskHeaders,
     body: schemas.AskAssistant,
   }),
+  findDocuments: operation({
+    method: 'GET',
+    path: '/a/{assistant}/search',
+    actions: ['assistants:ask', 'documents:search', 'conversations:create'],
+    params: assistants.AskedAssistantPath,
+    query: assistants.FindQuery,
+  }),
   handOver: operation({
     method: 'POST',
     path: '/a/{assistant}/conversations/{id}/handover',

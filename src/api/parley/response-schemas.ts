@@ -324,6 +324,23 @@ export const Assistant = v.object({
   updated_at: Milliseconds,
 })
 
+export const FoundDocuments = v.object({
+  hits: v.array(
+    v.object({
+      collection: v.string(),
+      document_id: v.string(),
+      title: v.string(),
+      url: v.optional(
+        v.pipe(v.string(), v.description('Absent where the document has no address that is safe to open')),
+      ),
+      snippet: v.pipe(
+        v.array(v.object({ text: v.string(), mark: v.optional(v.literal(true)) })),
+        v.description('The part of its text that matches, in pieces; `mark` where a word was found'),
+      ),
+    }),
+  ),
+})
+
 export const HandedOver = v.object({
   delivered: v.pipe(v.boolean(), v.description('Whether the webhook took it. Otherwise it is sent again')),
 })

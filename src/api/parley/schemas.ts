@@ -203,7 +203,7 @@ export const EventsHeaders = once(() =>
 )
 
 /** A number in a query string, and in the document an integer. */
-const number = (minimum: number, maximum: number, metadata: Record<string, unknown>) =>
+export const number = (minimum: number, maximum: number, metadata: Record<string, unknown>) =>
   v.pipe(
     v.string(),
     v.check(

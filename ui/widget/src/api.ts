@@ -1,6 +1,6 @@
 /** Parley's own routes, as a page with a key calls them. */
 import { NetworkError } from './events'
-import type { Asking, ConversationSummary, Feedback, Front, StoredTurn } from './wire'
+import type { Asking, ConversationSummary, Feedback, Found, Front, StoredTurn } from './wire'
 
 /** What the server said no to. */
 export class ApiError extends Error {
@@ -84,6 +84,21 @@ export class Api {
     await this.call(`${conversation(id)}/turns/${turn}/feedback`, {
       method: feedback ? 'PUT' : 'DELETE',
       ...(feedback && { headers: { 'content-type': 'application/json' }, body: JSON.stringify(feedback) }),
+    })
+  }
+
+  /** Pages that match what is being typed. */
+  async find(query: string, signal: AbortSignal): Promise<Found[]> {
+    const asked = new URLSearchParams({ q: query, limit: '5' })
+    return (await (await this.call(`${this.#assistant}/search?${asked}`, { signal })).json()).hits
+  }
+
+  /** Hands a conversation over to people. @param contact how to reach the visitor */
+  async handOver(id: string, contact: string, message: string): Promise<void> {
+    await this.call(`${this.#assistant}${conversation(id)}/handover`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ contact, message }),
     })
   }
 

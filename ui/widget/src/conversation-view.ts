@@ -24,6 +24,8 @@ export interface ConversationViewOptions {
   card: Card
   session(): Session | undefined
   ask(question: string, replaces?: Turn): void
+  /** fits the way to people to the conversation */
+  standing(answered: boolean, declined: number): void
   cited(source: Source): void
   colour: BlockOptions['colour']
   /** absent: answers are not rated */
@@ -81,7 +83,7 @@ export class ConversationView {
   /** Has the elements of turns be those of the conversation, and the buttons fit its state. */
   layOut(): void {
     const { frame, words, placeholder } = this.#options
-    const { turns = [], busy = false } = this.#options.session() ?? {}
+    const { turns = [], busy = false, declined = 0 } = this.#options.session() ?? {}
     for (const [turn, view] of this.#views) {
       if (turns.includes(turn)) continue
       view.element.remove()
@@ -95,7 +97,9 @@ export class ConversationView {
     this.#updateAll()
     frame.welcome.hidden = turns.length > 0
     frame.newChat.hidden = turns.length === 0
-    frame.share.hidden = !turns.some(({ state }) => state === 'done')
+    const answered = turns.some(({ state }) => state === 'done')
+    frame.share.hidden = !answered
+    this.#options.standing(answered, declined)
     const hadFocus = frame.stop.matches(':focus')
     frame.stop.hidden = !busy
     frame.send.hidden = busy

@@ -5,7 +5,9 @@ import { AttributeElement } from './attributes'
 import { Card } from './card'
 import { ConversationView } from './conversation-view'
 import { h } from './dom'
+import type { FinderPart } from './finder'
 import { buildFrame, type Frame } from './frame'
+import { Handover } from './handover'
 import { showHistory } from './history-list'
 import { fitField, isShortEnough, listen, type Typing } from './keys'
 import type { Languages } from './languages'
@@ -50,6 +52,7 @@ export class ParleyChat extends AttributeElement {
   #session: Session | undefined
   #card: Card | undefined
   #attachments: Attachments | undefined
+  #handover: Handover | undefined
   #words: Words = ENGLISH
   #draft = new Draft('', '')
   #markdown: Markdown | undefined
@@ -144,12 +147,19 @@ export class ParleyChat extends AttributeElement {
     const isMac = /mac|iphone|ipad/i.test(navigator.platform)
     const attachments = new Attachments(this.#words, (text) => this.#view?.say(text))
     this.#attachments = attachments
+    const handover = new Handover({
+      words: this.#words,
+      handOver: (contact, message) => this.#handOver(contact, message),
+      say: (text) => this.#view?.say(text),
+    })
+    this.#handover = handover
     const frame = buildFrame(
       {
         mode,
         sidebar: mode === 'page' && !matchMedia(PHONE).matches,
         words: this.#words,
         attachments,
+        handover,
         title: this.getAttribute('heading') ?? this.#words.title,
         direction: this.#words === ENGLISH ? undefined : directionOf(this.#language),
         placeholder: this.getAttribute('placeholder') ?? '',
@@ -193,6 +203,7 @@ export class ParleyChat extends AttributeElement {
         this.ask(question, replaces)
         frame.field.focus({ preventScroll: true })
       },
+      standing: (answered, declined) => handover.update({ answered, declined }),
       rate: this.hasAttribute('no-feedback') ? undefined : (turn, feedback) => this.#rate(turn, feedback),
       colour: colours(this.nonce),
       cited: ({ collection, documentId, title, url }) =>
@@ -212,6 +223,7 @@ export class ParleyChat extends AttributeElement {
       hide: () => this.hide(),
     }
     attachments.listen(frame.main, frame.field)
+    if (this.hasAttribute('search')) this.#findWhileTyping(frame)
     if (frame.launcher) standBeside(this, frame.root, this.#places.signal)
     standAbove(frame.root, this.#places.signal)
     this.#draft = new Draft(this.server, this.assistant)
@@ -245,6 +257,7 @@ export class ParleyChat extends AttributeElement {
     const front = session.api.front().then((front) => {
       session.front = front
       if (session === this.#session && this.#attachments) this.#attachments.limits = front.attachments
+      if (session === this.#session && this.#handover) this.#handover.way = front.handover
       this.#welcome(front.questions)
     })
     const failed = (error: unknown) => {
@@ -316,6 +329,32 @@ export class ParleyChat extends AttributeElement {
     await this.#session?.rate(turn, feedback)
     const { conversation } = this
     this.#emit('parley-feedback', { conversation, turn: turn.number, ...feedback })
+  }
+
+  async #handOver(contact: string, message: string): Promise<void> {
+    await this.#session?.handOver(contact, message)
+    this.#emit('parley-handover', { conversation: this.conversation })
+  }
+
+  /** Shows pages that match, from the first letter on. */
+  #findWhileTyping({ field, box }: Frame): void {
+    const begin = async () => {
+      const { attach } = await load<FinderPart>('finder', this.nonce)
+      if (field !== this.#frame?.field) return
+      attach({
+        words: this.#words,
+        field,
+        before: box.querySelector('.field')!,
+        find: (query, signal) => this.#session!.api.find(query, signal),
+        opened: ({ collection, document_id, title, url }) =>
+          this.#emit('parley-result', { collection, document_id, title, url }),
+      })
+    }
+    field.setAttribute('role', 'combobox')
+    field.setAttribute('aria-autocomplete', 'list')
+    field.setAttribute('aria-expanded', 'false')
+    // Without it, questions are still answered.
+    field.addEventListener('input', () => void begin().catch(() => {}), { once: true })
   }
 
   #showOrHide(): void {

@@ -1,6 +1,7 @@
 /** The frame of the widget: launcher, head, conversation, composer, history. */
 import type { Attachments } from './attachments'
 import { h, icon, iconButton } from './dom'
+import type { Handover } from './handover'
 import type { Words } from './words'
 
 export type Mode = 'inline' | 'bubble' | 'panel' | 'dialog' | 'page'
@@ -45,6 +46,7 @@ export interface FrameOptions {
   sidebar: boolean
   words: Words
   attachments: Attachments
+  handover: Handover
   title: string
   /** of the words; absent: the page's */
   direction: string | undefined
@@ -56,7 +58,19 @@ export interface FrameOptions {
 }
 
 export function buildFrame(
-  { mode, sidebar, words, attachments, title, direction, placeholder, note, launcher, hotkey }: FrameOptions,
+  {
+    mode,
+    sidebar,
+    words,
+    attachments,
+    handover,
+    title,
+    direction,
+    placeholder,
+    note,
+    launcher,
+    hotkey,
+  }: FrameOptions,
   actions: FrameActions,
 ): Frame {
   const opens = mode === 'bubble' || mode === 'panel' || mode === 'dialog'
@@ -84,6 +98,7 @@ export function buildFrame(
     { class: 'scroller-y', tabindex: 0, role: 'group', 'aria-label': title },
     welcome,
     turns,
+    handover.element,
   )
   const latest = iconButton('down', words.latest, () => scroller.scrollTo({ top: scroller.scrollHeight }), {
     class: 'latest',
@@ -100,6 +115,7 @@ export function buildFrame(
     'header',
     { class: 'head', part: 'header' },
     h('h2', { class: 'title', part: 'title', id: 'title', dir: 'auto' }, title),
+    handover.button,
     share,
     newChat,
     !sidebar && historyButton,

@@ -9,7 +9,10 @@ interface Part {
 }
 
 /** Filled in by scripts/widget.mjs. */
-declare const PARTS: { markdown: Part; languages: Part; code: Part } & Record<`grammar-${Grammar}`, Part>
+declare const PARTS: { markdown: Part; languages: Part; code: Part; finder: Part } & Record<
+  `grammar-${Grammar}`,
+  Part
+>
 
 interface Policies {
   createPolicy(

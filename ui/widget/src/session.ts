@@ -155,6 +155,17 @@ export class Session {
     this.#listener.changed(turn)
   }
 
+  /** Hands the conversation over to people. @throws ApiError, NetworkError */
+  async handOver(contact: string, message: string): Promise<void> {
+    if (this.id !== undefined) await this.api.handOver(this.id, contact, message)
+  }
+
+  /** Answers declined in a row, at the end of the conversation. */
+  get declined(): number {
+    const answered = this.turns.filter(({ state }) => state === 'done')
+    return answered.length - 1 - answered.findLastIndex(({ declined }) => !declined)
+  }
+
   /** Leaves the conversation: what is running goes on without this page. */
   leave(): void {
     this.#detach()
@@ -351,6 +362,7 @@ export class Session {
     else if (type === 'done') {
       turn.answer = data.answer
       turn.support = data.support ?? []
+      turn.declined = data.declined === true
       if (turn.versions) turn.versions = [...turn.versions, number]
       this.#remember(this.id, true)
       this.#finish(turn, 'done')

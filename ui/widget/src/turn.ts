@@ -22,6 +22,8 @@ export interface Turn {
   sources: Source[]
   citations: Citation[]
   followups: string[]
+  /** whether the documents do not answer the question */
+  declined: boolean
   /** of each sentence that a language model wrote; empty: nobody knows */
   support: SentenceSupport[]
   /** what the visitor says of the answer */
@@ -51,11 +53,12 @@ export const ownOf = ({ feedback = [] }: StoredTurn): Feedback | undefined => {
 /** A finished turn, as the server stores it. */
 export const turnOf = (stored: StoredTurn, front: Partial<Front>): Turn => {
   const { turn: number, question, answer, citations, followups = [], support = [], versions } = stored
+  const declined = stored.declined === true
   const sources = sourcesCited(citations, front)
   const feedback = ownOf(stored)
   return {
     ...blank(),
-    ...{ number, question, answer, citations, followups, support, sources, feedback },
+    ...{ number, question, answer, citations, followups, support, sources, feedback, declined },
     ...(versions && { versions }),
     state: 'done',
   }
@@ -68,6 +71,7 @@ export const blank = (): Turn => ({
   reconnecting: false,
   sources: [],
   citations: [],
+  declined: false,
   followups: [],
   support: [],
 })

@@ -50,6 +50,8 @@ export interface StoredTurn {
   question: string
   answer: string
   citations: Citation[]
+  /** whether the documents do not answer the question */
+  declined?: true
   followups?: string[]
   support?: SentenceSupport[]
   feedback?: (Feedback & { own: boolean })[]
@@ -73,6 +75,18 @@ export interface Front {
   citation_field?: string
   /** absent: questions bring no files */
   attachments?: FileLimits
+  /** absent: nobody is reached from here. Either an address or a form; `after`: answers declined until it is offered */
+  handover?: { url?: string; form?: boolean; after?: number }
+}
+
+/** A document that is found while somebody types. */
+export interface Found {
+  collection: string
+  document_id: string
+  title: string
+  url?: string
+  /** the part of its text that matches; `mark`: a word that was found */
+  snippet: { text: string; mark?: true }[]
 }
 
 export interface FileLimits {

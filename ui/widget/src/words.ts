@@ -75,6 +75,13 @@ export const ENGLISH = {
   outdated: 'Out of date',
   incomplete: 'Something is missing',
   unclear: 'Hard to follow',
+  person: 'Talk to a person',
+  personReads: 'A person will read this conversation and reply to you.',
+  contact: 'Your email address or phone number',
+  need: 'What do you need? (optional)',
+  handedOver: 'Sent. A person will reply to you.',
+  found: 'Pages',
+  enterAsks: 'Press Enter to ask',
 }
 
 export type Words = typeof ENGLISH
