@@ -4,6 +4,7 @@ import { sweepExpired } from './conversation/expiry'
 import { deleteExpiredApiKeys } from './db/api-keys'
 import { database } from './db/client'
 import { requireOwnDatabase } from './db/owner'
+import { runDueSets } from './question-sets/run'
 import { readDueSources } from './sources/due'
 
 export { AgentSocket } from './api/ui-stream/agent-socket'
@@ -16,6 +17,11 @@ export default {
   async scheduled(controller, env) {
     const now = Math.floor(controller.scheduledTime / 1000)
     await requireOwnDatabase(env)
-    await Promise.all([sweepExpired(env, now), deleteExpiredApiKeys(database(env), now), readDueSources(env)])
+    await Promise.all([
+      sweepExpired(env, now),
+      deleteExpiredApiKeys(database(env), now),
+      readDueSources(env),
+      runDueSets(env),
+    ])
   },
 } satisfies ExportedHandler<Cloudflare.Env>

@@ -33,7 +33,17 @@ const SEARCH = [
 ]
 /** What reaches collections through the ports of registry/engines.ts, and not their objects. */
 const PORTS = SEARCH.filter((room) => room !== 'search/collection')
-const CORE = [...SEARCH, 'db', 'models', 'turn', 'registry', 'conversation', 'auth', 'sources']
+const CORE = [
+  ...SEARCH,
+  'db',
+  'models',
+  'turn',
+  'registry',
+  'conversation',
+  'auth',
+  'sources',
+  'question-sets',
+]
 
 /** @type {Record<string, string[]>} a room, and the rooms that it may import besides itself, SHARED and errors.ts */
 const TABLE = {
@@ -46,7 +56,8 @@ const TABLE = {
   auth: ['db'],
   registry: ['db', 'models', ...SEARCH],
   conversation: ['db', 'models', 'registry', 'turn', ...PORTS],
-  sources: ['db', 'models', 'registry', ...PORTS],
+  'question-sets': ['db', 'models', 'registry', 'turn', ...PORTS],
+  sources: ['db', 'models', 'registry', 'question-sets', ...PORTS],
   'api/http': CORE,
   'api/shared': ['api/http', ...CORE],
   'api/opensearch': ['api/shared', 'api/http', ...CORE.filter((room) => room !== 'db')],

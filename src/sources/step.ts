@@ -2,8 +2,10 @@
  * One step of reading a source: a few pages, within what an invocation of the Free plan may do (50 requests, 50 queries of D1). What
  * is left waits for the next minute. Only pages that changed since they were last read become documents.
  */
+
 import type { DocumentStore } from '../engines/port'
 import { ApiError, logFailure, unwrap } from '../errors'
+import { imported } from '../question-sets/run'
 import { findCollection } from '../registry/collections'
 import { documentsOf } from '../registry/engines'
 import type { Fetched } from './fetch-page'
@@ -53,6 +55,7 @@ export async function readStep(
   const wait = run.pages === 0 ? Math.min(source.every_minutes, FAILED_MINUTES) : source.every_minutes
   const next = run.started_at + wait * 60_000
   await noteRun(env, name, { state: 'waiting', next_run_at: next, run: null, last_run: ended })
+  if (run.changed > 0) await imported(env, source.collection)
 }
 
 function fail(run: Run, url: string, error: unknown): void {

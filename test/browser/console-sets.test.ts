@@ -1,9 +1,9 @@
-/** Question sets in the console. They are kept in the browser (IndexedDB), and so want one. */
+/** Question sets in the console: made, run twice and compared, in a real browser against a real Worker. */
 import { readFileSync } from 'node:fs'
 import type { Page } from 'playwright-core'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { loadSample } from '../../scripts/sample.mjs'
-import { KEY, unique, url } from '../clients/harness'
+import { KEY, request, unique, url } from '../clients/harness'
 import { CHROMIUM } from './chromium'
 import { ConsoleStage, expectSound, LOOKS } from './console-stage'
 
@@ -46,6 +46,8 @@ describe.runIf(CHROMIUM)('the console', () => {
   for (const { size, colorScheme, options } of LOOKS) {
     test(`runs a set of questions, twice, and shows what changed, on a ${size}, ${colorScheme}`, async () => {
       const name = unique('set')
+      for (const { name: other } of (await request('GET', '/question_sets')).body.sets)
+        await request('DELETE', `/question_sets/${other}`)
       const page = await stage.tab(options, '#/sets')
       await page.getByRole('heading', { name: 'No question sets yet' }).waitFor()
       await expectSound(page, 'no sets')
@@ -90,9 +92,9 @@ describe.runIf(CHROMIUM)('the console', () => {
 
   test('says what to do at an address that leads to nothing', async () => {
     const page = await stage.tab({}, '#/sets/none')
-    await page.getByRole('heading', { name: 'There is no such set in this browser' }).waitFor()
+    await page.getByRole('heading', { name: 'There is no such set' }).waitFor()
     await page.goto(`${url}/#/sets/none/none`)
-    await page.getByRole('heading', { name: 'There is no such run in this browser' }).waitFor()
+    await page.getByRole('heading', { name: 'There is no such run' }).waitFor()
     await expectSound(page, 'no run')
   })
 })

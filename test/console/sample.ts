@@ -306,6 +306,9 @@ export const emptyServer = (): FakeServer =>
     .on('GET /assistants', { assistants: [] })
     .on('GET /keys', { keys: [] })
     .on('GET /sources', { sources: [] })
+    .on('GET /question_sets', { sets: [] })
+    // An import has ended.
+    .on('POST /question_sets', { sets: 0 })
     .on('GET /conversations', { conversations: [] })
     .on('GET /usage', { from: '2026-10-31', to: '2026-11-29', usage: [] })
 

@@ -11,6 +11,7 @@ const EMPTY: [address: string, title: string, action: string | undefined][] = [
   ['/conversations', 'No conversations yet', 'Ask a question'],
   ['/conversations/unanswered', 'Nothing is left unanswered', 'Ask a question'],
   ['/sources', 'No sources yet', 'New source'],
+  ['/sets', 'No question sets yet', 'New set'],
   ['/assistants', 'No assistants yet', 'New assistant'],
   ['/models', 'No models yet', 'New model'],
   ['/keys', 'No keys yet', 'New key'],
@@ -21,6 +22,7 @@ const EMPTY: [address: string, title: string, action: string | undefined][] = [
 const LISTS = [
   'collections',
   'sources',
+  'sets',
   'conversations',
   'conversations/unanswered',
   'assistants',

@@ -52,6 +52,9 @@ export async function sendDocuments(server, collection, { changed, remarked }, o
     remarked.map((each) => ({ id: each.id, [HASH]: own(each) })),
     'update',
   )
+  // Question sets may be asked after an import. A key that may not have them asked imports as well.
+  if (changed.length > rejected.length)
+    await server.call('POST', '/question_sets', { body: { collection } }).catch(() => {})
   return rejected
 }
 

@@ -4,6 +4,7 @@
  */
 import * as backup from './backup-responses.ts'
 import type { operations, Schema } from './operations.ts'
+import * as sets from './question-set-responses.ts'
 import * as responses from './response-schemas.ts'
 import * as sources from './source-responses.ts'
 
@@ -20,6 +21,7 @@ const OWN =
 const UNKNOWN = { 404: 'There is no such conversation, or it is not open to this key and user' }
 const UNREADABLE = { 503: 'The database does not answer' }
 const UNKNOWN_SOURCE = { 404: 'There is no such source' }
+const UNKNOWN_SET = { 404: 'There is no such question set' }
 const UNKNOWN_ASSISTANT = { 404: 'There is no such assistant' }
 
 export const documentation: Record<keyof typeof operations, Documentation> = {
@@ -200,6 +202,53 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
     summary: 'What was spent',
     description: 'Turns and tokens by day, key and conversation model, newest day first.',
     success: { description: 'The account', schema: responses.UsageList },
+  },
+  listQuestionSets: {
+    summary: 'List question sets',
+    description:
+      'Questions whose answers are known. They are asked on request, on a schedule and after imports.',
+    success: { description: 'All of them', schema: sets.QuestionSets },
+  },
+  putQuestionSet: {
+    summary: 'Store a question set, or change it',
+    description: 'A run that goes on keeps the questions that it began with.',
+    success: { description: 'The set as it is stored', schema: sets.QuestionSet },
+  },
+  getQuestionSet: {
+    summary: 'Read a question set',
+    success: { description: 'The set, and which runs there are', schema: sets.QuestionSet },
+    failures: UNKNOWN_SET,
+  },
+  deleteQuestionSet: {
+    summary: 'Delete a question set',
+    description: 'Its runs are deleted too. Their conversations stay until they expire.',
+    success: { description: 'The set that it was', schema: sets.QuestionSet },
+    failures: UNKNOWN_SET,
+  },
+  runQuestionSet: {
+    summary: 'Ask the questions of a set',
+    description:
+      'Begins a run and answers at once. Read the run until it has `ended_at`. The questions are asked as a visitor asks, by the user ' +
+      '`question-sets`, and what they cost is counted for the admin key.',
+    success: { description: 'The run, with no answer yet', schema: sets.QuestionRun },
+    failures: { ...UNKNOWN_SET, 409: 'A run goes on' },
+  },
+  getQuestionRun: {
+    summary: 'Read a run of a question set',
+    success: { description: 'The run, and the answers so far', schema: sets.QuestionRun },
+    failures: { 404: 'There is no such set or run' },
+  },
+  endQuestionRun: {
+    summary: 'End a run of a question set',
+    description: 'Before all of its questions are asked. What was answered stays.',
+    success: { description: 'The run', schema: sets.QuestionRun },
+    failures: { 404: 'There is no such set or run' },
+  },
+  noteImport: {
+    summary: 'Say that an import has ended',
+    description:
+      'Sets with `after_import` that ask about the collection are asked within a minute. Imports of Parley say so themselves.',
+    success: { description: 'It is noted', schema: sets.Imported },
   },
   listSources: {
     summary: 'List sources',

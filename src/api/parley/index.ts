@@ -5,6 +5,7 @@ import { count, documents, page, restore } from './backup'
 import { follow, get, list, rate, remove, removeOfUser, rename, stop, trace, withdraw } from './conversations'
 import { reconcile, reseal } from './maintenance'
 import { operations } from './operations'
+import * as sets from './question-sets'
 import { askByName, askDirectly } from './questions'
 import { route } from './route'
 import * as sources from './sources'
@@ -33,6 +34,14 @@ export const mountParley = (app: App): void =>
     route(operations.findDocuments, assistants.find),
     route(operations.handOver, assistants.toPeople),
     route(operations.listUsage, usage),
+    route(operations.listQuestionSets, sets.list),
+    route(operations.putQuestionSet, sets.put),
+    route(operations.getQuestionSet, sets.get),
+    route(operations.deleteQuestionSet, sets.remove),
+    route(operations.runQuestionSet, sets.begin),
+    route(operations.getQuestionRun, sets.readRun),
+    route(operations.endQuestionRun, sets.end),
+    route(operations.noteImport, sets.note),
     route(operations.listSources, sources.list),
     route(operations.putSource, sources.put),
     route(operations.deleteSource, sources.remove),

@@ -6,6 +6,7 @@ import type { BaseIssue, BaseSchema, ObjectEntries, ObjectSchema } from 'valibot
 // Imports have file endings because Node runs this file as it is to generate the document.
 import * as assistants from './assistant-schemas.ts'
 import * as backup from './backup-schemas.ts'
+import * as sets from './question-set-schemas.ts'
 import * as schemas from './schemas.ts'
 import * as sources from './source-schemas.ts'
 
@@ -166,6 +167,55 @@ export const operations = {
     path: '/usage',
     actions: ['usage:list'],
     query: schemas.UsageQuery,
+  }),
+  listQuestionSets: operation({
+    method: 'GET',
+    path: '/question_sets',
+    actions: ['question_sets:list'],
+  }),
+  putQuestionSet: operation({
+    method: 'PUT',
+    path: '/question_sets/{name}',
+    actions: ['question_sets:upsert'],
+    params: sets.SetPath,
+    body: sets.SetBody,
+  }),
+  getQuestionSet: operation({
+    method: 'GET',
+    path: '/question_sets/{name}',
+    actions: ['question_sets:get'],
+    params: sets.SetPath,
+  }),
+  deleteQuestionSet: operation({
+    method: 'DELETE',
+    path: '/question_sets/{name}',
+    actions: ['question_sets:delete'],
+    params: sets.SetPath,
+  }),
+  runQuestionSet: operation({
+    method: 'POST',
+    path: '/question_sets/{name}/runs',
+    actions: ['question_sets:run'],
+    params: sets.SetPath,
+    body: sets.RunBody,
+  }),
+  getQuestionRun: operation({
+    method: 'GET',
+    path: '/question_sets/{name}/runs/{id}',
+    actions: ['question_sets:get'],
+    params: sets.RunPath,
+  }),
+  endQuestionRun: operation({
+    method: 'POST',
+    path: '/question_sets/{name}/runs/{id}/end',
+    actions: ['question_sets:run'],
+    params: sets.RunPath,
+  }),
+  noteImport: operation({
+    method: 'POST',
+    path: '/question_sets',
+    actions: ['question_sets:run'],
+    body: sets.ImportedBody,
   }),
   listSources: operation({
     method: 'GET',

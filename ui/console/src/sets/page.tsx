@@ -20,7 +20,7 @@ function SetList() {
   return (
     <ListPage
       title="Question sets"
-      lead="Questions whose answers you know. Run them before and after a change, and see what it did. Sets and runs are kept in this browser."
+      lead="Questions whose answers you know. Run them before and after a change, and see what it did."
       list={list}
       empty={{
         icon: 'sets',
@@ -38,7 +38,7 @@ function SetList() {
           about={
             <>
               {many(set.questions.length, 'question')} · {many(set.runs.length, 'run')}
-              {set.runs[0] && ` · last run ${ago(set.runs[0].at)}`}
+              {set.runs[0] && ` · last run ${ago(set.runs[0].started_at)}`}
             </>
           }
           called={`the set ${set.name}`}

@@ -20,7 +20,7 @@ import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { Empty, Shown } from '../parts/states'
 import { Table } from '../parts/table'
-import { readSet } from './store'
+import { type Judged, readRun } from './store'
 
 interface RunProps {
   name: string
@@ -30,17 +30,20 @@ interface RunProps {
 }
 
 export function RunPage({ name, id, before }: RunProps) {
-  const set = useLoaded(`set ${name}`, () => readSet(name))
-  const run = set.data?.runs.find((each) => each.id === id)
-  const earlier = set.data?.runs.find((each) => each.id === before)
+  const loaded = useLoaded(`run ${name} ${id} ${before}`, async () => ({
+    run: await readRun(name, id),
+    earlier: before === '' ? null : await readRun(name, before),
+  }))
+  const { run } = loaded.data ?? {}
+  const earlier = loaded.data?.earlier ?? undefined
   const up = { title: name, href: to(['sets', name]) }
   if (!run) {
     return (
       <Page title="Run" up={up}>
-        <Shown of={set}>
+        <Shown of={loaded}>
           {() => (
-            <Empty icon="sets" title="There is no such run in this browser">
-              <p>Runs are kept in the browser that they were made in.</p>
+            <Empty icon="sets" title="There is no such run">
+              <p>The latest 20 runs of a set are kept.</p>
             </Empty>
           )}
         </Shown>
@@ -131,8 +134,8 @@ function Questions({ questions, compares }: { questions: Questions; compares: bo
 /** A run keeps which documents an answer cites, and not where in it. One list, so that an answer is set only once. */
 const NO_CITATIONS: [] = []
 
-function OutcomeView({ outcome, label }: { outcome: Outcome; label?: string }) {
-  const { answer, error, warned, rank, tokens, dollars, ms, cited, found } = outcome
+function OutcomeView({ outcome, label }: { outcome: Outcome & { judged?: Judged }; label?: string }) {
+  const { answer, error, warned, rank, tokens, dollars, ms, cited, found, judged } = outcome
   const verdict = verdictOf(outcome)
   const good = ['right', 'declined rightly', 'answered'].includes(verdict)
   return (
@@ -143,11 +146,17 @@ function OutcomeView({ outcome, label }: { outcome: Outcome; label?: string }) {
         (answer ? <Prose answer={answer} citations={NO_CITATIONS} /> : <p>No answer.</p>)}
       <p class="badges">
         <span class={good ? 'badge good' : 'badge warn'}>{verdict}</span>
+        {judged && (
+          <span class={judged.verdict === 'right' ? 'badge good' : 'badge warn'}>
+            the judge: {judged.verdict}
+          </span>
+        )}
         {warned && <span class="badge warn">with a warning</span>}
         {rank !== undefined && (
           <span class={rank > 0 ? 'badge' : 'badge warn'}>expected document: {placeOf(rank)}</span>
         )}
       </p>
+      {judged?.reason && <p class="soft">{judged.reason}</p>}
       <p class="soft">
         {cited.length > 0 ? `Cites ${cited.join(', ')}` : 'Cites nothing'} · {many(found.length, 'document')}{' '}
         found

@@ -1,6 +1,7 @@
 /** A question set: its questions, a new run, and the runs so far. */
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { figure, figureName, parseQuestions, summaryOf } from '../../../../scripts/parley/eval/outcomes.mjs'
+import { mapFew } from '../../../../src/lib/few'
 import { go, to } from '../address'
 import { Refusal, useAction, useKept, useLoaded } from '../api'
 import { loadChoices } from '../chat/choices'
@@ -13,7 +14,21 @@ import { many, when } from '../parts/format'
 import { Page } from '../parts/page'
 import { Empty, Problem, Shown } from '../parts/states'
 import { Table } from '../parts/table'
-import { changeSet, kept, type QuestionSet, readSet, running, runSet, stopRun, writeSet } from './store'
+import { Progress, Schedule } from './schedule'
+import {
+  changeSet,
+  kept,
+  type QuestionSet,
+  type Run,
+  readRun,
+  readSet,
+  running,
+  runSet,
+  settingsOf,
+  stopRun,
+  waitFor,
+  writeSet,
+} from './store'
 
 export function SetPage({ name }: { name: string }) {
   // The page keeps what it shows while a run adds to it.
@@ -40,12 +55,13 @@ export function SetPage({ name }: { name: string }) {
           found ? (
             <>
               <NewRun set={found} />
+              <Schedule set={found} changed={set.reload} />
               <Runs set={found} />
               <Questions of={found} />
             </>
           ) : (
-            <Empty icon="sets" title="There is no such set in this browser">
-              <p>Sets are kept in the browser that they were made in.</p>
+            <Empty icon="sets" title="There is no such set">
+              <p>It may have been deleted.</p>
               <Button label="All sets" href={to(['sets'])} />
             </Empty>
           )
@@ -77,7 +93,11 @@ const Questions = ({ of: { questions } }: { of: QuestionSet }) => (
 
 function NewRun({ set }: { set: QuestionSet }) {
   const choices = useLoaded('choices', loadChoices)
-  const asked = useDraft<ChatSettings>(() => set.runs[0]?.settings ?? settings.peek())
+  const asked = useDraft<ChatSettings>(() => (set.asks ? settingsOf(set.asks) : settings.peek()))
+  // One that goes on already, by itself or from another page, is waited for.
+  useEffect(() => {
+    if (set.running !== undefined) waitFor(set.name, set.running).catch(() => {})
+  }, [set.name, set.running])
   const now = running.value
   const { error, start } = useAction((_: Event) => runSet(set, asked.draft))
   return (
@@ -112,9 +132,20 @@ function NewRun({ set }: { set: QuestionSet }) {
 /** The figures of a run that the list has room for. */
 const FIGURES = ['right', 'partly', 'wrong', 'declined_rightly', 'declined_wrongly', 'first_3']
 
-function Runs({ set: { name, runs } }: { set: QuestionSet }) {
+function Runs({ set }: { set: QuestionSet }) {
+  const ids = set.runs.map(({ id }) => id)
+  const loaded = useKept(
+    useLoaded(`runs ${set.name} ${ids.join()} ${kept.value}`, async () => {
+      const all = await mapFew(ids, 4, (id) => readRun(set.name, id))
+      return all.filter((run): run is Run => run !== null)
+    }),
+  )
+  if (ids.length === 0) return null
+  return <Shown of={loaded}>{(runs) => <RunTable name={set.name} runs={runs} />}</Shown>
+}
+
+function RunTable({ name, runs }: { name: string; runs: Run[] }) {
   const [picked, setPicked] = useState<string[]>([])
-  if (runs.length === 0) return null
   const pick = (id: string, on: boolean) =>
     setPicked((before) => (on ? [...before, id].slice(-2) : before.filter((each) => each !== id)))
   // The later one is shown, against the earlier.
@@ -129,6 +160,7 @@ function Runs({ set: { name, runs } }: { set: QuestionSet }) {
           runs.length > 1 && <span class="soft">Tick two to compare them.</span>
         )}
       </div>
+      {runs.length > 1 && <Progress runs={runs} />}
       <Table
         numbers={2}
         named={1}

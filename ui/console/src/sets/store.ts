@@ -1,9 +1,66 @@
-/** Question sets and their runs, kept in this browser (IndexedDB), and the run that goes on. */
+/** Question sets and their runs, as the server keeps them, and the run that is waited for. */
 import { signal } from '@preact/signals'
 import { type Outcome, outcomeOf, type Question } from '../../../../scripts/parley/eval/outcomes.mjs'
 import { randomId } from '../../../widget/src/storage'
-import { Refusal, send } from '../api'
-import { type ChatSettings, requestOf } from '../chat/settings'
+import { read, send } from '../api'
+import { type ChatSettings, DIRECT, requestOf, settings } from '../chat/settings'
+
+/** Whom a set asks: an assistant, or what the body of `POST /conversations` has besides its question. */
+interface Asks {
+  assistant?: string
+  model?: string
+  collections?: string[]
+  searches?: { collection: string; query_by?: string }[]
+  per_page?: number
+  filter_by?: string
+}
+
+/** When a set is asked by itself, and who judges its answers. */
+export interface Plan {
+  every_hours?: number
+  after_import?: boolean
+  judge?: string
+}
+
+export interface QuestionSet extends Plan {
+  name: string
+  questions: Question[]
+  /** absent: what the chat asks now */
+  asks?: Asks
+  /** the run that goes on */
+  running?: string
+  /** the latest first */
+  runs: { id: string; started_at: number }[]
+}
+
+interface Answered {
+  answer: string
+  cited: string[]
+  found: string[][]
+  ms: number
+  declined?: boolean
+  warned?: boolean
+  usage?: { model: string; input_tokens: number; output_tokens: number }
+  conversation_id?: string
+  turn?: number
+  error?: string
+  judged?: Judged
+}
+
+/** What a model says of an answer. */
+export interface Judged {
+  verdict: 'right' | 'partly' | 'wrong'
+  reason: string
+}
+
+export interface StoredRun {
+  id: string
+  started_at: number
+  ended_at?: number
+  asks: Asks
+  questions: Question[]
+  answers: Answered[]
+}
 
 export interface Run {
   id: string
@@ -11,60 +68,90 @@ export interface Run {
   at: number
   settings: ChatSettings
   /** in the order of the questions; fewer while it runs, and where it was ended early */
-  outcomes: Outcome[]
+  outcomes: (Outcome & { judged?: Judged })[]
 }
 
-export interface QuestionSet {
-  name: string
-  questions: Question[]
-  /** the latest first */
-  runs: Run[]
-}
+const pathOf = (name: string): string => `/question_sets/${encodeURIComponent(name)}`
 
-const STORE = 'sets'
+/** All sets, the oldest first. */
+export const listSets = async (): Promise<QuestionSet[]> =>
+  (await read<{ sets: QuestionSet[] }>('/question_sets')).sets
 
-let opened: Promise<IDBDatabase> | undefined
-
-const done = <T>(request: IDBRequest<T>): Promise<T> =>
-  new Promise((resolve, reject) => {
-    request.onsuccess = () => resolve(request.result)
-    request.onerror = () => reject(request.error)
-  })
-
-async function store(mode: IDBTransactionMode): Promise<IDBObjectStore> {
-  opened ??= new Promise((resolve, reject) => {
-    const request = indexedDB.open('parley', 1)
-    request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: 'name' })
-    request.onsuccess = () => resolve(request.result)
-    request.onerror = () => reject(request.error)
-  })
-  return (await opened).transaction(STORE, mode).objectStore(STORE)
-}
-
-/** All sets, by name. */
-export const listSets = async (): Promise<QuestionSet[]> => done((await store('readonly')).getAll())
-
-/** @returns null if this browser keeps none of that name */
+/** @returns null where there is none of that name */
 export const readSet = async (name: string): Promise<QuestionSet | null> =>
-  (await done<QuestionSet | undefined>((await store('readonly')).get(name))) ?? null
+  (await listSets()).find((set) => set.name === name) ?? null
 
+/** Stores a set, or changes the one of its name. */
 export async function writeSet(set: QuestionSet): Promise<void> {
-  await done((await store('readwrite')).put(set))
+  const { name, questions, asks = asksOf(settings.peek()), every_hours, after_import, judge } = set
+  await send('PUT', pathOf(name), { questions, asks, every_hours, after_import, judge })
 }
 
-export async function deleteSet(name: string): Promise<void> {
-  await done((await store('readwrite')).delete(name))
-}
+export const deleteSet = (name: string): Promise<unknown> => send('DELETE', pathOf(name))
 
-/** Changes a set in one transaction, so that a run and a page never undo each other's changes. */
+/** Changes a set, if it is still there. */
 export async function changeSet(name: string, change: (set: QuestionSet) => QuestionSet): Promise<void> {
-  const sets = await store('readwrite')
-  const set = await done<QuestionSet | undefined>(sets.get(name))
-  if (set) await done(sets.put(change(set)))
+  const set = await readSet(name)
+  if (set) await writeSet(change(set))
 }
+
+function asksOf(asked: ChatSettings): Asks {
+  if (asked.assistant !== '') return { assistant: asked.assistant }
+  const { followups: _, ...body } = requestOf({ ...asked, followups: false }).body as Asks & {
+    followups?: boolean
+  }
+  return body
+}
+
+/** Whom a set or a run asks, as the chat's settings have it. */
+export function settingsOf({
+  assistant,
+  model = '',
+  collections,
+  searches,
+  per_page,
+  filter_by = '',
+}: Asks): ChatSettings {
+  if (assistant !== undefined) return { ...DIRECT, assistant }
+  const [first] = searches ?? []
+  return {
+    ...DIRECT,
+    model,
+    collection: collections?.[0] ?? first?.collection ?? '',
+    fields: first?.query_by ?? '',
+    limit: per_page === undefined ? '' : String(per_page),
+    filter: filter_by,
+  }
+}
+
+/** @returns null where there is no such run */
+export async function readRun(name: string, id: string): Promise<Run | null> {
+  const set = await readSet(name)
+  if (!set?.runs.some((run) => run.id === id)) return null
+  return runOf(await read<StoredRun>(`${pathOf(name)}/runs/${encodeURIComponent(id)}`))
+}
+
+/** A run with what its answers came to. */
+export const runOf = ({ id, started_at: at, asks, questions, answers }: StoredRun): Run => ({
+  id,
+  at,
+  settings: settingsOf(asks),
+  outcomes: answers.map(({ cited, found, ms, error, judged, ...answered }, index) => {
+    const turn = {
+      ...answered,
+      citations: cited.map((document_id) => ({ document_id })),
+      results: found.map((ids) => ({ hits: ids.map((document) => ({ document: { id: document } })) })),
+    }
+    const outcome = outcomeOf(questions[index]!, error === undefined ? turn : { error }, ms)
+    return { ...outcome, ...(judged && { judged }) }
+  }),
+})
 
 // =============================================================================
-// The run that goes on. It goes on while other pages are shown, and each outcome is kept as soon as it is there.
+// The run that is waited for. It goes on while other pages are shown, and when the browser is closed.
+
+/** How often it is looked at, in milliseconds. */
+const LOOK_MS = 1_000
 
 interface Progress {
   set: string
@@ -73,56 +160,36 @@ interface Progress {
   of: number
 }
 
-/** undefined while nothing runs */
+/** undefined while none is waited for */
 export const running = signal<Progress | undefined>(undefined)
-/** counts what was kept: pages look again */
+/** counts the runs that have ended: pages look again */
 export const kept = signal(0)
 
-let stopped = false
-
-/** Ends the run after the question that is being asked. */
-export function stopRun(): void {
-  stopped = true
+/** Ends the run that goes on after the questions that are being asked. */
+export async function stopRun(): Promise<void> {
+  const { set, run } = running.peek() ?? {}
+  if (set !== undefined && run !== undefined) await send('POST', `${pathOf(set)}/runs/${run}/end`)
 }
-
-type Answered = Exclude<Parameters<typeof outcomeOf>[1], { error: string }>
 
 /** Whose questions those of sets are: nobody's own, and no visitor's. */
 export const TESTER = { 'x-typesense-user-id': 'question-sets', 'x-parley-visitor': randomId() + randomId() }
 
-async function ask(question: string, settings: ChatSettings): Promise<Answered | { error: string }> {
-  const { path, body } = requestOf({ ...settings, followups: false })
-  try {
-    return await send<Answered>('POST', path, { question, ...body }, TESTER)
-  } catch (error) {
-    if (error instanceof Refusal && error.status !== 0) return { error: error.message }
-    throw error
-  }
+/** Asks all questions of a set. @returns when the run has ended @throws Refusal */
+export async function runSet({ name }: QuestionSet, asked: ChatSettings): Promise<void> {
+  const run = await send<StoredRun>('POST', `${pathOf(name)}/runs`, { asks: asksOf(asked) })
+  await waitFor(name, run.id)
 }
 
-/**
- * Asks all questions of a set, one after another, each in a conversation of its own.
- * @returns the run
- * @throws Refusal where the server is not reached; what was answered is kept
- */
-export async function runSet({ name, questions }: QuestionSet, settings: ChatSettings): Promise<Run> {
-  const run: Run = { id: crypto.randomUUID(), at: Date.now(), settings, outcomes: [] }
-  stopped = false
+/** Waits for the end of a run. @throws Refusal where the server is not reached; the run goes on */
+export async function waitFor(name: string, id: string): Promise<void> {
+  if (running.peek()?.run === id) return
   try {
-    await changeSet(name, (set) => ({ ...set, runs: [run, ...set.runs] }))
-    for (const [index, each] of questions.entries()) {
-      if (stopped) break
-      running.value = { set: name, run: run.id, done: index, of: questions.length }
-      const began = performance.now()
-      const turn = await ask(each.question, settings)
-      run.outcomes.push(outcomeOf(each, turn, Math.round(performance.now() - began)))
-      await changeSet(name, (set) => ({
-        ...set,
-        runs: set.runs.map((other) => (other.id === run.id ? run : other)),
-      }))
-      kept.value += 1
+    for (;;) {
+      const { ended_at, answers, questions } = await read<StoredRun>(`${pathOf(name)}/runs/${id}`)
+      if (ended_at !== undefined) return
+      running.value = { set: name, run: id, done: answers.length, of: questions.length }
+      await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
     }
-    return run
   } finally {
     running.value = undefined
     kept.value += 1

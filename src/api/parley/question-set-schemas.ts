@@ -1,0 +1,91 @@
+/** Schemas of requests about question sets, and of responses. Like schemas.ts, this file imports nothing of the Worker. */
+import * as v from 'valibot'
+import { once } from '../../lib/once.ts'
+import { CollectionName, Id, Search } from './schemas.ts'
+
+const MOST_QUESTIONS = 200
+const LONGEST_QUESTION = 2_000
+const LONGEST_ANSWER = 2_000
+const MOST_EXPECTED = 20
+const MOST_HOURS = 24 * 28
+
+const SetName = once(() =>
+  v.pipe(v.string(), v.regex(/^[^/]{1,128}$/, 'Expected 1 to 128 characters, none of them a slash.')),
+)
+
+export const SetPath = once(() => v.object({ name: SetName() }))
+export const RunPath = once(() => v.object({ name: SetName(), id: v.string() }))
+
+const Text = (most: number) => v.pipe(v.string(), v.minLength(1), v.maxLength(most))
+
+const Question = once(() =>
+  v.strictObject({
+    question: Text(LONGEST_QUESTION),
+    relevant: v.optional(
+      v.pipe(
+        v.array(Text(1_000)),
+        v.maxLength(MOST_EXPECTED),
+        v.description('Ids of documents that answer it, or of pages whose passages do'),
+      ),
+    ),
+    answer: v.optional(
+      v.pipe(
+        v.union([Text(LONGEST_ANSWER), v.pipe(v.array(Text(LONGEST_ANSWER)), v.maxLength(MOST_EXPECTED))]),
+        v.description('What a right answer says, or several such answers'),
+      ),
+    ),
+    unanswerable: v.optional(v.pipe(v.boolean(), v.description('Whether no document answers it'))),
+  }),
+)
+
+const Asks = once(() =>
+  v.pipe(
+    v.objectWithRest(
+      {
+        assistant: v.optional(v.string()),
+        model: v.optional(Id()),
+        collections: v.optional(v.array(CollectionName())),
+        searches: v.optional(v.array(Search())),
+      },
+      v.union([v.string(), v.number(), v.boolean()]),
+    ),
+    v.check(
+      ({ assistant, model, collections, searches }) =>
+        (assistant === undefined) !==
+        (model === undefined && collections === undefined && searches === undefined),
+      'Give either `assistant`, or `model` with `collections` or `searches`.',
+    ),
+    v.description(
+      'Whom it asks: an `assistant`, or what the body of `POST /conversations` has besides its question',
+    ),
+  ),
+)
+
+export const SetBody = once(() =>
+  v.strictObject({
+    questions: v.pipe(v.array(Question()), v.minLength(1), v.maxLength(MOST_QUESTIONS)),
+    asks: Asks(),
+    every_hours: v.optional(
+      v.pipe(
+        v.number(),
+        v.integer(),
+        v.minValue(1),
+        v.maxValue(MOST_HOURS),
+        v.description('From the beginning of a run to that of the next. Absent: on request alone'),
+      ),
+    ),
+    after_import: v.optional(
+      v.pipe(v.boolean(), v.description('Whether it is asked after an import into one of its collections')),
+    ),
+    judge: v.optional(
+      v.pipe(Id(), v.description('Conversation model that judges answers, beside what their words say')),
+    ),
+  }),
+)
+
+export const RunBody = once(() =>
+  v.strictObject({ asks: v.optional(v.pipe(Asks(), v.description('In the place of what the set asks'))) }),
+)
+
+/** An import ended. */
+export const ImportedBody = once(() => v.strictObject({ collection: CollectionName() }))
