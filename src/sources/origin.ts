@@ -477,6 +477,8 @@ class Site implements Origin {
     await this.open(undefined)
     const { url } = this.#source
     const fetched = this.#rules.allows(url) ? await this.fetch(url) : undefined
+    if (fetched && new URL(fetched.address).origin !== new URL(url).origin)
+      return { links: [], moved: fetched.address }
     return fetched?.status === 200 ? this.pageOf(fetched, fetched.address) : undefined
   }
 

@@ -2,12 +2,17 @@
 import type { Article } from '../../scripts/parley/import/reader.mjs'
 import type { Fetched } from './fetch-page'
 import type { Reader } from './load-reader'
+import type { Source } from './source'
 
 export interface Page {
   /** absent: there is nothing to show, or the page asks not to be shown */
   article?: Article
   links: string[]
   canonical?: string
+  /** what it says of its site */
+  site?: Source['site']
+  /** another site, to which all of this one leads */
+  moved?: string
 }
 
 /** @throws Error for a document that only the command line reads, and for a page without text */
@@ -28,6 +33,7 @@ export function articleOf(use: Reader, { headers, bytes }: Fetched, address: str
     return {
       article: page.article,
       links,
+      site: page.site,
       ...(page.canonical !== undefined && { canonical: page.canonical }),
     }
   }

@@ -1,6 +1,6 @@
 /** Registers a source: checks that its place may be read, and that its collection takes what an import makes. */
 import { ApiError, unwrap } from '../errors'
-import { type Language, languageOf } from '../lib/grammar'
+import { languageOf } from '../lib/grammar'
 import { settlesWithin } from '../lib/waiting'
 import { requireAllowed } from '../models/egress'
 import { createCollection, lookUpAnew } from '../registry/collections'
@@ -9,6 +9,7 @@ import { loadReader } from './load-reader'
 import { sourceObject } from './object'
 import type { Origin } from './origin'
 import { originOf } from './origin'
+import type { Page } from './reader'
 import { getSource, kindOf, noteRun, putSource, type Source, type SourceSettings } from './source'
 
 /** A first page that is not there in so many milliseconds tells no language: whoever registers a source waits. */
@@ -28,12 +29,13 @@ export async function register(
   const use = await loadReader()
   const { articleFields, collectionOf, PAGE, normal } = use
   const { collection } = settings
-  const origin = originOf(env, { ...settings, name, kind }, use)
+  const at = (url: string) => originOf(env, { ...settings, url, name, kind }, use)
+  at(settings.url)
   const place = await lookUpAnew(env, collection)
+  const { url, first } =
+    place === undefined || kind === 'website' ? await look(settings.url, at) : { url: settings.url }
   if (place === undefined) {
-    const looking = languageAt(origin)
-    const language = (await settlesWithin(LOOK_MS, looking)) ? await looking : {}
-    const fields = articleFields(embedding, language)
+    const fields = articleFields(embedding, languageOf([first?.article?.text ?? '']))
     await createCollection(env, collectionOf(collection, fields))
   } else {
     const { fields } = unwrap(await documentsOf(env, place).schema())
@@ -43,16 +45,36 @@ export async function register(
         `Collection \`${collection}\` was not made by an import of pages. Name another one, which is made then.`,
       )
   }
-  return putSource(env, name, { ...settings, ...(kind === 'website' && { url: normal(settings.url)! }) })
+  const site = first?.site
+  return putSource(env, name, {
+    ...settings,
+    ...(kind === 'website' && { url: normal(url)!, ...(site && { site }) }),
+  })
 }
 
-/** How texts of a source are searched, by its first page. A page that cannot be read now tells nothing: a run says why. */
-async function languageAt(origin: Origin): Promise<Language> {
-  try {
-    return languageOf([(await origin.first())?.article?.text ?? ''])
-  } catch {
-    return {}
+/** Redirects from a site to its own other name, such as `https://www.example.com/` of `http://example.com/`. */
+const MOST_MOVES = 2
+
+/**
+ * The first page of a source, which tells its language and its looks, and where the source is. One that cannot be read now tells
+ * nothing: a run says why.
+ */
+async function look(url: string, at: (url: string) => Origin): Promise<{ url: string; first?: Page }> {
+  const follow = async (from: string, moves: number): Promise<{ url: string; first?: Page }> => {
+    const first = await at(from).first()
+    const moved = first?.moved
+    if (moved !== undefined && moves < MOST_MOVES && isSameSite(from, moved)) return follow(moved, moves + 1)
+    return { url: from, ...(first && { first }) }
   }
+  const looking = follow(url, 0).catch(() => ({ url }))
+  return (await settlesWithin(LOOK_MS, looking)) ? looking : { url }
+}
+
+/** Whether a redirect leads to the same site with or without `www.`, and by https if it is by that already. */
+function isSameSite(from: string, to: string): boolean {
+  const [here, there] = [new URL(from), new URL(to)]
+  const bare = ({ hostname }: URL) => hostname.replace(/^www\./, '')
+  return bare(here) === bare(there) && (there.protocol === 'https:' || here.protocol === 'http:')
 }
 
 /** Begins a run now, or goes on with the one that has begun, and reads some pages. @throws ApiError 404 @returns how it went */

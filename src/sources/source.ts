@@ -28,6 +28,8 @@ const Run = once(() =>
     gone: v.number(),
     failed: v.number(),
     failures: v.array(v.object({ url: v.string(), error: v.string() })),
+    /** addresses that are known and wait to be read */
+    left: v.optional(v.number()),
   }),
 )
 export type Run = v.InferOutput<ReturnType<typeof Run>>
@@ -41,6 +43,8 @@ const Stored = once(() =>
     every_minutes: v.number(),
     prune: v.boolean(),
     max_pages: v.number(),
+    /** what the first page of a website says of it */
+    site: v.optional(v.object({ name: v.optional(v.string()), color: v.optional(v.string()) })),
     state: v.picklist(['waiting', 'reading']),
     /** unix milliseconds */
     next_run_at: v.number(),
@@ -53,7 +57,7 @@ export type Kind = 'website' | 'bucket' | 'archive'
 export type Source = Stored & { name: string; kind: Kind }
 export type SourceSettings = Pick<
   Stored,
-  'url' | 'base_url' | 'collection' | 'every_minutes' | 'prune' | 'max_pages'
+  'url' | 'base_url' | 'collection' | 'every_minutes' | 'prune' | 'max_pages' | 'site'
 >
 
 /** What a source is, by its address. */

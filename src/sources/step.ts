@@ -99,6 +99,7 @@ class Step {
     if (left?.run === this.#run.started_at) await this.#goOn(left)
     else await this.#begin(left)
     const again = await this.#visitAll()
+    this.#run.left = this.#pages.queue.length
     await writePages(this.#env, name, this.#pages)
     return again
   }
@@ -177,6 +178,8 @@ class Step {
     if (status >= 400) throw new Error(`answered with ${status}`)
     const address = this.#reader.normal(fetched.address) ?? url
     // What redirects is read where it leads to.
+    if (url === this.#source.url && !before && !this.#origin.belongs(address))
+      throw new Error(`leads to ${address}, which is not below it: register that address`)
     if (status === 204 || !this.#origin.belongs(address)) return before && this.#leave(url)
     if (address !== url) {
       if (before) await this.#leave(url)

@@ -21,8 +21,9 @@ beforeEach(() => {
     later(work, ms > 50 && ms <= 200 ? 0 : ms)) as never)
   vi.spyOn(globalThis, 'fetch').mockImplementation(async (input, init) => {
     const { href, origin, pathname } = new URL(String(input))
-    asked.push({ path: origin === SITE ? pathname : href, headers: new Headers(init?.headers) })
-    const found = origin === SITE ? pages[pathname] : undefined
+    const path = origin === SITE ? pathname : href
+    asked.push({ path, headers: new Headers(init?.headers) })
+    const found = pages[path]
     if (found === undefined) return new Response('gone', { status: 404 })
     const { status = 200, headers = {}, body = '' } = typeof found === 'string' ? { body: found } : found
     const tag = headers.etag
@@ -116,6 +117,27 @@ test('a collection that is made for a source has the stems of the language of it
   expect(asked.map(({ path }) => path)).not.toContain('/private/')
 })
 
+test('a website is registered with what its first page says of it, under the name to which it leads', async () => {
+  const head = '<meta property="og:site_name" content="The site"><meta name="theme-color" content="#b00020">'
+  const www = 'https://www.site.example'
+  pages = {
+    '/': { status: 301, headers: { location: `${www}/` } },
+    [`${www}/`]: page('Home', '<a href="a">A</a>', head),
+    [`${www}/a`]: page('Alpha', '', '<meta property="og:site_name" content="Another">'),
+    '/docs/': { status: 302, headers: { location: 'https://login.example/' } },
+    'https://login.example/': page('Log in', '', head),
+  }
+  const { json } = await add({ url: SITE, collection: 'looks' })
+  expect(json).toMatchObject({ url: `${www}/`, site: { name: 'The site', color: '#b00020' } })
+  expect(await read()).toMatchObject({ changed: 2, left: 0 })
+  expect((await call('GET', '/sources')).json.sources[0].site).toEqual(json.site)
+  // Another site is read only where somebody names it.
+  const led = await add({ collection: 'led' })
+  expect([led.json.url, led.json.site]).toEqual([`${SITE}/docs/`, undefined])
+  const error = 'leads to https://login.example/, which is not below it: register that address'
+  expect(await read()).toMatchObject({ changed: 0, failures: [{ url: `${SITE}/docs/`, error }] })
+})
+
 test('a feed is read again, with the pages that it does not list any more', async () => {
   const feed = (...entries: string[]) => ({
     headers: { 'content-type': 'application/atom+xml' },
@@ -202,6 +224,7 @@ test('of a sitemap no more pages are read than `max_pages`, and the rest is told
     '/sitemap.xml': `<urlset>${names.map((name) => `<url><loc>${SITE}${name}</loc></url>`).join('')}</urlset>`,
   }
   await add({ max_pages: 3 })
+  asked = []
   expect(await read()).toMatchObject({
     changed: 3,
     failures: [{ url: `${SITE}/docs/p3`, error: 'is past the 3 pages of `max_pages`, with all that follow' }],
@@ -222,7 +245,7 @@ test('a site with a sitemap is read in steps, as its robots.txt allows, and left
   }
   await add()
   const first = await call('POST', '/sources/site/run')
-  expect(first.json).toMatchObject({ state: 'reading', run: { pages: 20, changed: 20 } })
+  expect(first.json).toMatchObject({ state: 'reading', run: { pages: 20, changed: 20, left: 25 } })
   expect((await call('POST', '/sources/site/run')).json).toMatchObject({
     state: 'reading',
     run: { pages: 40 },

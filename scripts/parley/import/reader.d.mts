@@ -31,7 +31,13 @@ export function collectionOf(name: string, fields: object[]): Record<string, unk
 export function readPage(
   html: string,
   address: string,
-): { article: Article; links: string[]; canonical: string | undefined; indexed: boolean }
+): {
+  article: Article
+  links: string[]
+  canonical: string | undefined
+  indexed: boolean
+  site: { name?: string; color?: string }
+}
 export function fateOf(path: string): { isRead: boolean; error?: string }
 export function readFile(
   text: string,

@@ -347,7 +347,10 @@ function plainInLine(match, ...rest) {
  * @property {string[]} links addresses of the page's links, without fragments
  * @property {string} [canonical] what the page says its address is
  * @property {boolean} indexed false where the page asks not to be, and where it only leads to another one
+ * @property {Site} site
  */
+
+/** @typedef {{ name?: string, color?: string }} Site what a page says of its site; `color`: of CSS, and no other text */
 
 /** A page, also one that is only a part of a document. @param {string} html @returns {Document} */
 function documentOf(html) {
@@ -380,6 +383,7 @@ function lowerNames(element) {
 export function readPage(html, address) {
   const document = documentOf(html)
   const base = resolve(document.querySelector('base[href]')?.getAttribute('href'), address) ?? address
+  const site = siteOf(document)
   const said = forRobots(document)
   const isFollowed = !asksRobots(said, 'nofollow')
   const links = [...(isFollowed ? document.querySelectorAll('a[href]') : [])]
@@ -408,6 +412,27 @@ export function readPage(html, address) {
     links,
     ...(canonical && { canonical }),
     indexed: !leads && !asksRobots(said, 'noindex'),
+    site,
+  }
+}
+
+/** Characters of a site's name. */
+const LONGEST_NAME = 60
+/** A colour as CSS writes one, by a word, a number or a function. Whoever writes it into a page has nothing to escape. */
+const COLOR = /^#?[\w(),.%/ -]{1,64}$/
+
+/** @param {Document} document @returns {Site} */
+function siteOf(document) {
+  const metas = ['property="og:site_name"', 'name="application-name"']
+  const named = metas.map((each) => document.querySelector(`meta[${each}]`)?.getAttribute('content'))
+  const [name] = [...named, document.querySelector('title')?.textContent]
+    .map((each) => clean(each ?? ''))
+    .filter(Boolean)
+  const colored = document.querySelector('meta[name="theme-color"]:not([media*="dark"])')
+  const color = colored?.getAttribute('content')?.trim() ?? ''
+  return {
+    ...(name !== undefined && { name: [...name].slice(0, LONGEST_NAME).join('') }),
+    ...(COLOR.test(color) && { color }),
   }
 }
 

@@ -16,6 +16,7 @@ const Run = v.object({
     v.array(v.object({ url: v.string(), error: v.string() })),
     v.description('The first 20 of them'),
   ),
+  left: v.optional(v.pipe(Count, v.description('Pages, or files, that wait to be read'))),
 })
 
 export const Source = v.object({
@@ -27,6 +28,12 @@ export const Source = v.object({
   every_minutes: Count,
   prune: v.boolean(),
   max_pages: Count,
+  site: v.optional(
+    v.pipe(
+      v.object({ name: v.optional(v.string()), color: v.optional(v.string()) }),
+      v.description('What the first page of a website says of it: its name, and its colour as CSS writes it'),
+    ),
+  ),
   state: v.picklist(['waiting', 'reading']),
   next_run_at: Milliseconds,
   run: v.optional(Run),

@@ -392,3 +392,22 @@ test('a table that is all of a page stays one, and one that lays out a page does
   expect(table(rows)).toMatch(/\| Depth *\| 12 metres *\|/)
   expect(table(`<tr><td>Menu</td><td><h1>Old</h1>${section('a', '')}</td></tr>`)).toMatch(/^## a/)
 })
+
+test.each([
+  [
+    'og:site_name',
+    '<meta property="og:site_name" content=" A &amp;  B "><title>Home</title>',
+    { name: 'A & B' },
+  ],
+  ['application-name', '<meta name="application-name" content="App"><title>Home</title>', { name: 'App' }],
+  ['the title, shortened', `<title>${'\u{1f600}'.repeat(70)}</title>`, { name: '\u{1f600}'.repeat(60) }],
+  [
+    'the colour of light pages',
+    '<meta name="theme-color" media="(prefers-color-scheme: dark)" content="#000"><meta name="theme-color" content=" rgb(1 2 3 / 50%) ">',
+    { color: 'rgb(1 2 3 / 50%)' },
+  ],
+  ['no colour that is none', '<meta name="theme-color" content="red;background:url(//a.example)">', {}],
+  ['nothing', '', {}],
+])('a page says of its site: %s', (_, head, site) => {
+  expect(readPage(`<html><head>${head}</head><body><p>${SAID}</p></body></html>`, ADDRESS).site).toEqual(site)
+})
