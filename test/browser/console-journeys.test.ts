@@ -12,7 +12,7 @@ import { startLlm } from '../clients/llm'
 import { book, handbookDocx, onePagePdf, slides, workbook } from '../scripts/parley/files'
 import { serve } from '../serve'
 import { CHROMIUM } from './chromium'
-import { ConsoleStage } from './console-stage'
+import { ConsoleStage, expectSound } from './console-stage'
 
 const QUESTION = 'How does Parley store history?'
 const CLI = join(import.meta.dirname, '../../scripts/parley/cli.mjs')
@@ -205,6 +205,58 @@ describe.runIf(CHROMIUM)('with the console somebody', () => {
       await page.locator('parley-chat .prose').getByText('two documents').waitFor()
     } finally {
       await site.stop()
+    }
+  })
+
+  test('names a website, and has a chat in its name and colour on it', { timeout: 90_000 }, async () => {
+    const head =
+      '<meta property="og:site_name" content="The mill"><meta name="theme-color" content="#8a3b12">'
+    const rooms = Array.from({ length: 25 }, (_, room) => `/rooms/${room}`)
+    const links = ['/closed', ...rooms].map((path) => `<a href="${path}">${path}</a>`).join(' ')
+    let snippet = ''
+    const site = await serve(({ url: path = '' }, response) => {
+      const room = rooms.indexOf(path)
+      if (path !== '/' && room < 0) return void response.writeHead(path === '/closed' ? 403 : 404).end()
+      const main = room < 0 ? '<h1>The mill</h1>' : `<h1>Room ${room}</h1>`
+      const said = `In room ${room} stands clock number ${room + 1} of the museum, which rings at noon and at midnight.`
+      response.setHeader('content-type', 'text/html')
+      response.end(
+        `<!doctype html><html lang="en"><head><title>The mill</title><link rel="icon" href="data:,">${head}</head>
+        <body><nav>${links}</nav><main>${main}<p>${room < 0 ? 'A museum of clocks in a mill by the river, with 25 rooms.' : said}</p></main>${snippet}</body></html>`,
+      )
+    })
+    try {
+      const page = await stage.tab({}, '#/start')
+      await page.getByLabel('The address of your website').waitFor({ state: 'attached' })
+      const another = page.getByText('Another website, or files')
+      if (await another.isVisible()) await another.click()
+      await page.getByLabel('The address of your website').fill(site.url.replace('http://', ''))
+      await page.getByRole('button', { name: 'Read the website' }).click()
+      await page.locator('.titles').getByText('Room 3', { exact: true }).waitFor()
+      // Whoever leaves in the middle finds it going on.
+      await page.reload()
+      await page.getByText(/20 pages read\. \d+ more are known and follow in the background/).waitFor()
+      await page.getByText('answered with 403').waitFor()
+      const chat = page.locator('.picture parley-chat')
+      await chat.getByRole('button', { name: 'Room 0' }).waitFor()
+      await chat.locator('textarea').fill('Which clock stands in room 3?')
+      await page.keyboard.press('Enter')
+      await chat.locator('.prose').getByText('clock number 4').first().waitFor()
+      await page.getByRole('link', { name: 'See its sources, and why it is what it is' }).waitFor()
+      await expectSound(page, 'a website, light')
+      await page.emulateMedia({ colorScheme: 'dark' })
+      await page.setViewportSize({ width: 390, height: 844 })
+      await expectSound(page, 'a website, dark, on a phone')
+      snippet = (await page.locator('.secret code').textContent()) ?? ''
+      expect(snippet).toContain('heading="The mill" style="--parley-accent: #8a3b12"')
+      await page.goto(site.url)
+      await page.getByRole('button', { name: 'Open chat' }).click()
+      await page.locator('parley-chat').getByRole('button', { name: 'Room 1' }).click()
+      await page.locator('parley-chat .prose').getByText('clock number').first().waitFor()
+    } finally {
+      await site.stop()
+      const name = new URL(site.url).host.replace(/[^\w.-]+/g, '-')
+      await request('DELETE', `/sources/${name}`)
     }
   })
 })

@@ -1,7 +1,7 @@
 /** The import of the console, and the first run: from files to a snippet for a page. */
 import { fireEvent } from '@testing-library/dom'
 import { expect, test } from 'vitest'
-import { ANSWER, assistant, collection, key, made, model, QUESTION, sampleServer } from './sample'
+import { assistant, collection, key, made, model, sampleServer } from './sample'
 import type { FakeServer } from './server'
 import { address, click, expectSound, openTab, screen, settled, shows, texts, type, waitFor } from './tab'
 
@@ -170,28 +170,15 @@ test('the first run leads from files to a snippet', async () => {
   await shows('The assistant dropped answers from dropped.')
   expect(server.askedFor('PUT /assistants/dropped')[0]?.body).toMatchObject({ collections: ['dropped'] })
   await expectSound('start')
-  server
-    .on('POST /a/dropped/conversations', {
-      conversation_id: 'c-1',
-      turn: 1,
-      question: QUESTION,
-      answer: ANSWER,
-      finish_reason: 'stop',
-      citations: [],
-      usage: { model: 'local/extractive' },
-      timings: {},
-      results: [],
-    })
-    .on('POST /keys', ({ body }) => {
-      const { value_prefix: _, ...rest } = key(1, body.description, { limits: body.limits })
-      return made({ ...rest, value: 'page-key-value' })
-    })
-  await type(screen.getByLabelText('A question that your content answers'), QUESTION)
-  await click(screen.getByRole('button', { name: 'Ask' }))
-  await shows('A turn is stored as two documents.', '.step .prose')
-  expect(
-    screen.getByRole('link', { name: 'See its sources, and why it is what it is' }).getAttribute('href'),
-  ).toBe('#c-1')
+  server.on('POST /keys', ({ body }) => {
+    const { value_prefix: _, ...rest } = key(1, body.description, { limits: body.limits })
+    return made({ ...rest, value: 'page-key-value' })
+  })
+  await waitFor(() => expect(document.querySelector('.picture parley-chat')).not.toBe(null))
+  const chat = document.querySelector('.picture parley-chat')!
+  chat.dispatchEvent(new CustomEvent('parley-answer', { detail: { conversation: 'c-1' } }))
+  const link = await screen.findByRole('link', { name: 'See its sources, and why it is what it is' })
+  expect(link.getAttribute('href')).toBe('#c-1')
   await click(screen.getByRole('button', { name: 'Get the embed code' }))
   await shows('assistant="dropped" key="page-key-value"', '.secret code')
   expect(texts('.secret code')[0]).toContain('http://localhost:8108/widget/parley-chat.js')

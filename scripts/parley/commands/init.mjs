@@ -192,14 +192,14 @@ async function offeredBy(base, apiKey) {
 /**
  * Makes an assistant for a collection, with its model and history, unless there is one.
  * @param {import('../server.mjs').Server} server
- * @param {{ name: string, collection: string, model: string, apiKey?: string, address?: Record<string, string>, titleField?: string }} options
- *   `address`: the model's property with its server's address; `titleField`: of sources
+ * @param {{ name: string, collection: string, model: string, apiKey?: string, address?: Record<string, string>, titleField?: string, questions?: string[] }} options
+ *   `address`: the model's property with its server's address; `titleField`: of sources; `questions`: to begin with
  * @param {Ensure} [ensure]
  * @throws Failure
  */
 export async function makeAssistant(
   server,
-  { name, collection, model, apiKey, address = {}, titleField = 'heading' },
+  { name, collection, model, apiKey, address = {}, titleField = 'heading', questions = [] },
   ensure = ensuring(server, [], () => {}),
 ) {
   requireName(name)
@@ -230,6 +230,7 @@ export async function makeAssistant(
         url_field: 'url',
         category_field: 'section',
         followups: true,
+        ...(questions.length > 0 && { questions }),
       },
     }),
   )
@@ -317,6 +318,16 @@ export async function makePageKey(server, name, origin, say) {
  * @param {string} url
  * @param {string} name
  * @param {string} key
+ * @param {{ mode?: string, heading?: string, accent?: string }} [looks] absent: its own
  */
-export const snippet = (url, name, key) => `<script type="module" src="${url}/widget/parley-chat.js"></script>
-<parley-chat assistant="${name}" key="${key}"></parley-chat>`
+export function snippet(url, name, key, { mode, heading, accent } = {}) {
+  const style = accent && `--parley-accent: ${accent}`
+  const attributes = Object.entries({ assistant: name, key, mode, heading, style })
+    .filter(([, value]) => value !== undefined)
+    .map(([attribute, value]) => `${attribute}="${escaped(String(value))}"`)
+  return `<script type="module" src="${url}/widget/parley-chat.js"></script>
+<parley-chat ${attributes.join(' ')}></parley-chat>`
+}
+
+/** @param {string} text */
+const escaped = (text) => text.replace(/&/g, '&amp;').replace(/"/g, '&quot;').replace(/</g, '&lt;')

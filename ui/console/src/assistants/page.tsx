@@ -236,32 +236,51 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
 
 const SCRIPT = '/widget/parley-chat.js'
 
+interface WidgetProps {
+  assistant: string
+  /** title and accent; absent: its own */
+  heading?: string
+  accent?: string | undefined
+  /** hears of each answer. @param conversation its id */
+  answered?: (conversation: string) => void
+}
+
 /** The widget as a page shows it, asking with the console's own key. */
-export function Preview({ assistant }: { assistant: string }) {
+export function Widget({ assistant, heading, accent, answered }: WidgetProps) {
   const holder = useRef<HTMLDivElement>(null)
   const [failed, setFailed] = useState(false)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: who hears of answers is no reason to begin anew
   useEffect(() => {
     const chat = document.createElement('parley-chat')
     chat.className = 'preview'
     chat.setAttribute('assistant', assistant)
     chat.setAttribute('key', key.peek())
     chat.setAttribute('theme', 'auto')
+    if (heading !== undefined) chat.setAttribute('heading', heading)
+    if (accent !== undefined) chat.style.setProperty('--parley-accent', accent)
+    chat.addEventListener('parley-answer', (event) => answered?.((event as CustomEvent).detail.conversation))
     import(SCRIPT).then(
       () => holder.current?.replaceChildren(chat),
       () => setFailed(true),
     )
     return () => chat.remove()
-  }, [assistant])
+  }, [assistant, heading, accent])
   return (
-    <section aria-labelledby="preview-title">
-      <h2 id="preview-title" class="field-label">
-        Preview
-      </h2>
+    <>
       {failed && <Problem error={new Refusal(0, 'The widget could not be loaded. Reload the page.')} />}
       <div ref={holder} />
-    </section>
+    </>
   )
 }
+
+const Preview = ({ assistant }: { assistant: string }) => (
+  <section aria-labelledby="preview-title">
+    <h2 id="preview-title" class="field-label">
+      Preview
+    </h2>
+    <Widget assistant={assistant} />
+  </section>
+)
 
 /** An assistant as PUT /assistants/{name} takes it. What this page does not show is kept as it is. */
 type AssistantBody = Partial<Assistant> & Pick<Assistant, 'model' | 'questions'>

@@ -21,16 +21,18 @@ export interface Choices {
   assistants?: Assistant[]
 }
 
+/** A list; undefined where the key may not have it. */
+export const listed = <T>(path: string, signal?: AbortSignal): Promise<T | undefined> =>
+  read<T>(path, signal).catch((error) => {
+    if (error instanceof Refusal && [401, 403].includes(error.status)) return undefined
+    throw error
+  })
+
 export async function loadChoices(signal?: AbortSignal): Promise<Choices> {
-  const listed = <T>(path: string) =>
-    read<T>(path, signal).catch((error) => {
-      if (error instanceof Refusal && [401, 403].includes(error.status)) return undefined
-      throw error
-    })
   const [collections, models, assistants] = await Promise.all([
-    listed<Collection[]>('/collections'),
-    listed<Model[]>('/conversations/models'),
-    listed<{ assistants: Assistant[] }>('/assistants'),
+    listed<Collection[]>('/collections', signal),
+    listed<Model[]>('/conversations/models', signal),
+    listed<{ assistants: Assistant[] }>('/assistants', signal),
   ])
   const histories = new Set(models?.map(({ history_collection }) => history_collection))
   return {

@@ -73,7 +73,8 @@ export function Welcome({ chat, choices, settled, open }: WelcomeProps) {
       <p class="welcome-own">
         <Icon name="upload" />
         <span>
-          Your own content? Drop a folder anywhere on this page, or <a href={to(['import'])}>choose files</a>.
+          Your own content? Drop a folder anywhere on this page, <a href={to(['import'])}>choose files</a>, or{' '}
+          <a href={to(['start'])}>name your website</a>.
         </span>
       </p>
     </section>
@@ -91,7 +92,7 @@ function questionsOf(data: Choices | undefined, assistant: string, collection: s
 function missingOf(data: Choices | undefined, assistant: string): string | undefined {
   if (assistant !== '') return undefined
   if (data?.collections?.length === 0)
-    return 'There is nothing to ask yet. Drop a folder of documents on this page, and ask in a minute.'
+    return 'There is nothing to ask yet. Name your website, or drop a folder of documents on this page, and ask in a minute.'
   if (data?.models?.length === 0) return 'Your content is here. Now choose who answers from it.'
   return undefined
 }

@@ -7,7 +7,7 @@ import { EmbeddingFault, useCollection } from '../collections/state'
 import { excerpt } from '../collections/wire'
 import { Button } from '../parts/button'
 import { CheckField, TextField } from '../parts/form'
-import { count, many } from '../parts/format'
+import { collectionName, count, many } from '../parts/format'
 import { Icon } from '../parts/icon'
 import { Loading, Problem } from '../parts/states'
 import type { Runner } from './page'
@@ -23,15 +23,6 @@ interface PreviewProps {
   into: string
   again: () => void
 }
-
-/** A name for a collection, from that of a folder or a file. */
-export const collectionName = (source: string): string =>
-  source
-    .replace(/\.[a-z0-9]+$/i, '')
-    .toLowerCase()
-    .replace(/[^a-z0-9]+/g, '-')
-    .replace(/^-+|-+$/g, '')
-    .slice(0, 64) || 'content'
 
 /** How many documents are named before they are sent. */
 const NAMED = 5

@@ -75,3 +75,12 @@ export function download(name: string, type: string, text: string): void {
   link.click()
   URL.revokeObjectURL(address)
 }
+
+/** A name for a collection, from that of a folder, a file or a website. */
+export const collectionName = (source: string): string =>
+  source
+    .replace(/\.[a-z0-9]+$/i, '')
+    .toLowerCase()
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, 64) || 'content'

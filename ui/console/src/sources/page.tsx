@@ -1,8 +1,6 @@
 /** Websites, buckets and Git archives that the server reads again by itself: how their runs went, and what to do about them. */
 import { useState } from 'preact/hooks'
-import type { InferOutput } from 'valibot'
 import { nameOf } from '../../../../scripts/parley/import/site.mjs'
-import type * as responses from '../../../../src/api/parley/source-responses'
 import { to } from '../address'
 import { mapped, send, useAction, useRead } from '../api'
 import { Button } from '../parts/button'
@@ -11,8 +9,8 @@ import { CheckField, Form, TextField, useDraft } from '../parts/form'
 import { ago, many, when } from '../parts/format'
 import { Item, ListPage } from '../parts/list'
 import { Problem } from '../parts/states'
+import type { Source } from '../start/site'
 
-type Source = InferOutput<typeof responses.Source>
 type Run = NonNullable<Source['last_run']>
 
 /** What a source is called by its kind. */
@@ -22,7 +20,7 @@ const PIECES = { website: 'page', bucket: 'file', archive: 'file' } as const
 
 const DAY_MINUTES = 1_440
 
-const pathOf = ({ name }: Pick<Source, 'name'>) => `/sources/${encodeURIComponent(name)}`
+export const pathOf = ({ name }: Pick<Source, 'name'>) => `/sources/${encodeURIComponent(name)}`
 
 export default function Sources() {
   const list = useRead<{ sources: Source[] }>('/sources')
@@ -77,7 +75,8 @@ export default function Sources() {
   )
 }
 
-function told({ kind, state, run, last_run: last, next_run_at: next }: Source): string {
+/** How far a source is, in a line. */
+export function told({ kind, state, run, last_run: last, next_run_at: next }: Source): string {
   const shown = state === 'reading' && run ? run : last
   if (!shown) return 'not read yet'
   const { pages, changed, gone } = shown
@@ -85,9 +84,9 @@ function told({ kind, state, run, last_run: last, next_run_at: next }: Source): 
   return `${parts.join(', ')} ${ago(shown.started_at)}${state === 'waiting' ? ` · again ${when(next)}` : ''}`
 }
 
-const Failures = ({ run: { failed, failures } }: { run: Run }) =>
+export const Failures = ({ run: { failed, failures }, open = false }: { run: Run; open?: boolean }) =>
   failed > 0 && (
-    <details>
+    <details open={open}>
       <summary class="badge bad">{failed} failed</summary>
       <ul class="faults">
         {failures.map(({ url, error }) => (

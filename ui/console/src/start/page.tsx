@@ -1,6 +1,6 @@
-/** The first run: content, a model, a test question, and what to paste into a page. */
+/** The first run: content, which is a website or files, who answers, a question, and what to paste into a page. */
 import type { ComponentChildren } from 'preact'
-import { useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import {
   isAssistantName,
   makeAssistant,
@@ -8,80 +8,131 @@ import {
   snippet,
 } from '../../../../scripts/parley/commands/init.mjs'
 import { go, place, to, toConversation } from '../address'
-import { send, useAction, useLoaded } from '../api'
-import { loadChoices } from '../chat/choices'
-import type { RecordedTurn } from '../conversations/record'
-import { collectionName } from '../import/preview'
+import { type Refusal, useAction, useLoaded } from '../api'
+import { listed, loadChoices } from '../chat/choices'
 import { server } from '../import/server'
 import { Button, Copy } from '../parts/button'
 import { Form, optionsOf, SelectField, TextField, useDraft } from '../parts/form'
+import { collectionName } from '../parts/format'
 import { Page } from '../parts/page'
-import { Prose } from '../parts/prose'
 import { Problem, Shown } from '../parts/states'
+import { isNew, looksOf, questionsOf, type Source, type Title } from './site'
+import { AddressForm, Picture, Reading } from './website'
 
 const BUILT_IN = 'local/extractive'
 const MODELS = [BUILT_IN, 'openai/gpt-4o-mini', 'anthropic/claude-sonnet-4-5', 'google/gemini-2.5-flash']
 
+async function loadAll(signal: AbortSignal) {
+  const [choices, all] = await Promise.all([
+    loadChoices(signal),
+    listed<{ sources: Source[] }>('/sources', signal),
+  ])
+  return { ...choices, websites: all?.sources.filter(({ kind }) => kind === 'website') ?? [] }
+}
+
 export default function Start() {
-  const choices = useLoaded('choices start', loadChoices)
+  const choices = useLoaded('choices start', loadAll)
   const { query } = place.value
-  const collections = choices.data?.collections ?? []
+  const { collections = [], assistants = [], websites = [] } = choices.data ?? {}
   const names = collections.map(({ name }) => name)
   const filled = collections.filter(({ num_documents: count }) => count > 0).map(({ name }) => name)
   const given = query.get('collection') ?? ''
-  const collection = given !== '' ? given : (filled[0] ?? names[0] ?? '')
+  // Whoever left while a website was read comes back to it.
+  const begun = websites.find((each) => isNew(each) && names.includes(each.collection))?.collection
+  const collection = given !== '' ? given : (begun ?? filled[0] ?? names[0] ?? '')
+  const website = websites.find((each) => each.collection === collection)
   const isEmpty = !filled.includes(collection)
   const own = isAssistantName(collection) ? collection : collectionName(collection)
-  const assistants = choices.data?.assistants ?? []
   const found =
     assistants.find(({ name }) => name === own) ??
     assistants.find(({ collections = [] }) => collections.includes(collection))
   const assistant = found?.name ?? own
   const known = found !== undefined
-  const [asked, setAsked] = useState(false)
+  const [answered, setAnswered] = useState<string>()
+  /** the assistant that was made for a website on this visit */
+  const [made, setMade] = useState('')
+  const [unread, setUnread] = useState<{ url: string; why: Refusal }>()
+  const ready = async (titles: Title[]) => {
+    if (known) return
+    const questions = questionsOf(titles)
+    await makeAssistant(server as never, { name: assistant, collection, model: BUILT_IN, questions })
+    setMade(assistant)
+    choices.reload()
+  }
+  const form = (
+    <AddressForm
+      key={unread?.url}
+      begin={unread?.url}
+      fault={unread?.why}
+      registered={() => {
+        setUnread(undefined)
+        choices.reload()
+      }}
+    />
+  )
+  const waits = known ? undefined : collection === '' ? 1 : 2
   return (
     <Page
       title="Get started"
-      lead="Four steps from your documents to a chat on your site. Each can be changed later."
+      lead="Name your website, and its chat is here in a minute. Each step can be changed later."
     >
       <Shown of={choices} lines={6}>
         {() => (
           <ol class="steps">
             <Step title="Your content" done={!isEmpty}>
-              {names.length === 0 ? (
-                <p class="soft">Import a folder or a few files. Parley makes the collection for them.</p>
+              {website && (
+                <Reading
+                  key={website.name}
+                  source={website}
+                  ready={ready}
+                  done={choices.reload}
+                  failed={({ url }, why) => {
+                    setUnread({ url, why })
+                    choices.reload()
+                    go(to(['start']), { replace: true })
+                  }}
+                />
+              )}
+              {website === undefined ? (
+                form
               ) : (
+                <details open={unread !== undefined}>
+                  <summary>Another website, or files</summary>
+                  {form}
+                </details>
+              )}
+              {names.length > (website ? 1 : 0) && (
                 <SelectField
-                  label="Collection"
+                  label="Or a collection that is here"
                   value={collection}
                   options={optionsOf(names)}
-                  hint={isEmpty && 'It has no documents yet.'}
+                  hint={isEmpty && !website && 'It has no documents yet.'}
                   change={(name) => go(to(['start'], { collection: name }))}
                 />
               )}
-              <div class="page-actions">
-                <Button
-                  label="Import files"
-                  kind={isEmpty ? 'primary' : ''}
-                  icon="upload"
-                  href={to(['import'], { next: 'start' })}
-                />
-              </div>
             </Step>
             <Step title="Who answers" done={known} waits={collection === '' ? 1 : undefined}>
               {known ? (
                 <p class="soft">
-                  The assistant {assistant} answers from {collection}.
+                  The assistant <a href={to(['assistants', assistant])}>{assistant}</a> answers from{' '}
+                  {collection}. Another language model is chosen under <a href={to(['models'])}>Models</a>.
                 </p>
+              ) : website && isNew(website) ? (
+                <p class="soft">An assistant is made as soon as the first pages are read.</p>
               ) : (
                 <MakeAssistant name={assistant} collection={collection} made={choices.reload} />
               )}
             </Step>
-            <Step title="A test question" done={asked} waits={known ? undefined : collection === '' ? 1 : 2}>
-              <Try assistant={assistant} answered={() => setAsked(true)} />
+            <Step title="Ask it" done={answered !== undefined} waits={waits}>
+              <Picture key={assistant} assistant={assistant} source={website} answered={setAnswered} />
+              {answered !== undefined && (
+                <p class="hint" role="status">
+                  <a href={toConversation(answered)}>See its sources, and why it is what it is</a>
+                </p>
+              )}
             </Step>
-            <Step title="Put it on your site" waits={known ? undefined : collection === '' ? 1 : 2}>
-              <Snippet assistant={assistant} />
+            <Step title="Put it on your site" waits={waits}>
+              <Snippet key={assistant} assistant={assistant} website={website} isMade={made === assistant} />
             </Step>
           </ol>
         )}
@@ -135,49 +186,38 @@ function MakeAssistant({ name, collection, made }: { name: string; collection: s
   )
 }
 
-type Answer = Pick<RecordedTurn, 'answer' | 'citations'> & { conversation_id: string }
-
-function Try({ assistant, answered }: { assistant: string; answered: () => void }) {
-  const [question, setQuestion] = useState('')
-  const [answer, setAnswer] = useState<Answer>()
-  const ask = async () => {
-    const path = `/a/${encodeURIComponent(assistant)}/conversations`
-    setAnswer(await send<Answer>('POST', path, { question, stream: false }))
-    answered()
-  }
-  return (
-    <Form class="form" action="Ask" busy="Asking …" save={ask}>
-      <TextField
-        label="A question that your content answers"
-        required
-        value={question}
-        change={setQuestion}
-      />
-      {answer && (
-        <div role="status">
-          <Prose answer={answer.answer} citations={answer.citations} />
-          <p class="hint">
-            <a href={toConversation(answer.conversation_id)}>See its sources, and why it is what it is</a>
-          </p>
-        </div>
-      )}
-    </Form>
-  )
+interface SnippetProps {
+  assistant: string
+  /** gives it name and colour, and is the only site that may show it */
+  website: Source | undefined
+  /** whether the assistant was made just now: then so is the key */
+  isMade: boolean
 }
 
-function Snippet({ assistant }: { assistant: string }) {
+function Snippet({ assistant, website, isMade }: SnippetProps) {
   const [value, setValue] = useState<string>()
   const [told, setTold] = useState('')
-  const { error, start } = useAction(async () => {
-    const key = await makePageKey(server as never, assistant, [], () => {})
-    if (key !== undefined) return setValue(snippet(location.origin, assistant, key))
+  const { busy, error, start } = useAction(async () => {
+    const { origin, ...looks } = website ? looksOf(website) : {}
+    const key = await makePageKey(server as never, assistant, origin === undefined ? [] : [origin], () => {})
+    if (key !== undefined)
+      return setValue(
+        snippet(location.origin, assistant, key, { ...looks, ...(website && { mode: 'bubble' }) }),
+      )
     setTold(
       'There is a key for this page already, and its value is not shown again. Make another one under Keys.',
     )
   })
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the key is made once
+  useEffect(() => {
+    if (isMade) start()
+  }, [isMade])
   return (
     <>
-      <p class="soft">A key for pages may ask this assistant and nothing else. It is shown once.</p>
+      <p class="soft">
+        A key for pages may ask this assistant and nothing else
+        {website && `, and only pages of ${looksOf(website).origin} may use it`}. It is shown once.
+      </p>
       {value !== undefined && (
         <div class="secret">
           <code>{value}</code>
@@ -188,7 +228,7 @@ function Snippet({ assistant }: { assistant: string }) {
       {error && <Problem error={error} />}
       {value === undefined && (
         <div class="page-actions">
-          <Button label="Get the embed code" kind="primary" onClick={() => start()} />
+          <Button label="Get the embed code" kind="primary" disabled={busy} onClick={() => start()} />
         </div>
       )}
     </>
