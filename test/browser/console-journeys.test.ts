@@ -1,4 +1,4 @@
-/** Three journeys through the console, with nothing faked: ask and follow, import and search, a new assistant on a page. */
+/** Journeys through the console, with nothing faked: ask and follow, mend an answer, import and search, a new assistant on a page. */
 import { execFile } from 'node:child_process'
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -101,6 +101,48 @@ describe.runIf(CHROMIUM)('with the console somebody', () => {
     } finally {
       await llm.stop()
     }
+  })
+
+  test('mends an answer, sees it right and keeps the question, without leaving the page', async () => {
+    const name = unique('mended')
+    await request('POST', '/collections', {
+      name,
+      fields: [
+        { name: 'heading', type: 'string' },
+        { name: 'text', type: 'string' },
+        {
+          name: 'embedding',
+          type: 'float[]',
+          embed: { from: ['heading', 'text'], model_config: { model_name: 'ts/all-MiniLM-L12-v2' } },
+        },
+      ],
+    })
+    await request('POST', `/collections/${name}/documents`, { heading: 'Tides', text: 'Tides come and go.' })
+    const model = await createModel({ model_name: 'local/extractive' })
+    const question = 'Who keeps the lighthouse of Arkona?'
+    const page = await stage.tab({}, `?collection=${name}&model=${model}`)
+    await page.getByLabel('Your question').fill(question)
+    await page.keyboard.press('Enter')
+    await page.getByRole('link', { name: 'Fix this answer' }).click()
+    await page.locator('.step .badge', { hasText: 'declined' }).first().waitFor()
+    await page.getByRole('button', { name: 'Write', exact: true }).click()
+    await page.getByLabel('text').fill('Ferdinand Huber keeps the lighthouse of Arkona.')
+    await page.getByRole('button', { name: 'Save' }).click()
+    await page.getByText(`Wrote “${question}” into ${name}.`).waitFor()
+    await page.getByRole('button', { name: 'Ask again' }).click()
+    await page.getByRole('region', { name: 'The answer now' }).getByText('Ferdinand Huber').waitFor()
+    await page.getByRole('region', { name: 'The answer before' }).getByText('declined').waitFor()
+    await page.getByRole('button', { name: 'This should have answered' }).first().click()
+    await page.getByLabel('Question set').fill(name)
+    await page.getByLabel('Words that a right answer says').fill('Ferdinand Huber')
+    await page.getByRole('button', { name: 'Keep in a question set' }).click()
+    await page.getByRole('link', { name }).click()
+    await page.locator('.set-questions li', { hasText: question }).getByText('Ferdinand Huber').waitFor()
+    // The test does not count as a visitor's question, and the page that was written comes nearest now.
+    await page.goto(`${url}/#/conversations/unanswered`)
+    const group = page.locator('.item', { hasText: question })
+    await group.getByText('1 time', { exact: true }).waitFor()
+    await group.getByText('Nearest document:').waitFor()
   })
 
   test('imports a folder as the command line does, and searches it', { timeout: 60_000 }, async () => {

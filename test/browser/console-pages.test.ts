@@ -55,6 +55,11 @@ const testModel: Act = async (page) => {
   await page.locator('.test-state .bad').waitFor()
 }
 
+const chooseDocument: Act = async (page) => {
+  await page.getByRole('button', { name: 'This should have answered' }).click()
+  await page.getByRole('button', { name: 'Chosen' }).waitFor()
+}
+
 /** Addresses, and what they show when they are there. */
 const PAGES: [address: string, shown: string, act?: Act][] = [
   ['', '.suggestion'],
@@ -92,6 +97,10 @@ const PAGES: [address: string, shown: string, act?: Act][] = [
   ['/start', '.step'],
   ['/compare', '.empty'],
   ['/compare?a=c-1/1&b=c-1/2', '.answer-side .waterfall', compareSides],
+  ['/fix', '.empty'],
+  ['/fix?a=c-1/1', '.result', chooseDocument],
+  ['/fix?a=c-1/1&b=c-1/2', '.answer-side .prose'],
+  ['/fix?a=c-1/1&write=1', '.dialog'],
   ['/nowhere', '.empty'],
 ]
 

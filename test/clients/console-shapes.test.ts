@@ -76,6 +76,16 @@ test('collections, their documents and their nodes', async () => {
     fields: [{ name: 'year', type: 'int32', optional: true }],
   })
   await ask('DELETE /collections/{name}/documents/{id}', `${at}/documents/a`)
+  await ask('POST /collections/{name}/documents', `${at}/documents`, { title: 'Ebb', tag: 'sea' })
+  const { data } = await ask('POST /v1/embeddings', '/v1/embeddings', {
+    model: name,
+    input: ['Why?', 'When?'],
+  })
+  expect(data).toHaveLength(2)
+  // Questions are compared by Parley's own model, which costs nothing.
+  const { fields } = await ask('GET /collections/{name}', at)
+  const [served] = fields.flatMap(({ embed }: { embed?: { served_by: string } }) => embed?.served_by ?? [])
+  expect(served).toMatch(/^local\//)
   await ask('DELETE /collections/{name}', at)
   const linked = unique('linked')
   connected.push(linked)
@@ -137,6 +147,32 @@ test('what searches go by', async () => {
   for (const kind of ['synonym_sets', 'curation_sets', 'presets', 'stopwords'])
     await ask(`GET /${kind}`, `/${kind}`)
   await ask('DELETE /synonym_sets/{name}', `/synonym_sets/${name}`)
+})
+
+test('rules of one collection, whose sets are made and named in it by the first one', async () => {
+  const name = unique('ruled')
+  const at = `/collections/${name}`
+  await request('POST', '/collections', { name, fields: [{ name: 'title', type: 'string' }] })
+  for (const title of ['Refunds', 'Tides of money'])
+    await request('POST', `${at}/documents`, { id: title, title })
+  const synonym = `${at}/synonyms/money%20%2F%20refund`
+  const pin = `${at}/overrides/money%20back%3F`
+  await ask('PUT /collections/{name}/synonyms/{id}', synonym, { synonyms: ['cash', 'refunds'] })
+  await ask('PUT /collections/{name}/overrides/{id}', pin, {
+    rule: { query: 'money back?', match: 'contains' },
+    includes: [{ id: 'Refunds', position: 1 }],
+  })
+  const found = async (q: string) => {
+    const query = new URLSearchParams({ q, query_by: 'title' })
+    const { hits } = (await request('GET', `${at}/documents/search?${query}`)).body
+    return hits.map(({ document }: { document: { id: string } }) => document.id)
+  }
+  // Another isolate may search by earlier rules for three seconds.
+  await expect.poll(() => found('cash'), { timeout: 10_000 }).toEqual(['Refunds'])
+  await expect.poll(async () => (await found('My money back!'))[0], { timeout: 10_000 }).toBe('Refunds')
+  await ask('DELETE /collections/{name}/synonyms/{id}', synonym)
+  await ask('DELETE /collections/{name}/overrides/{id}', pin)
+  await expect.poll(() => found('cash'), { timeout: 10_000 }).toEqual([])
 })
 
 test('are all of those that are told', () => {

@@ -3,7 +3,12 @@ import { expect, test } from 'vitest'
 import {
   ANSWER,
   answered,
+  DOCS,
+  DOCUMENT,
   failedTurn,
+  found,
+  HISTORY,
+  hit,
   QUESTION,
   sampleServer,
   summary,
@@ -11,7 +16,7 @@ import {
   turn,
   withConversation,
 } from './sample'
-import { failure } from './server'
+import { type FakeServer, failure } from './server'
 import {
   address,
   choose,
@@ -143,7 +148,7 @@ test('one is read, exported with what was said of it, and deleted', async () => 
   expect(texts('.faults .bad')).toEqual(['Could not find a field named `nothing`.'])
   const said = screen.getByRole('list', { name: 'Feedback' })
   within(said).getByText('Too <b>long</b>.')
-  expect(texts('.badges .badge')).toEqual(['long', 'Out of date'])
+  expect(texts('.said .badge')).toEqual(['long', 'Out of date'])
   await expectSound('conversation')
   expect(JSON.parse(await download('JSON'))).toMatchObject({
     id: 'c-1',
@@ -222,24 +227,90 @@ test('a question of one is asked again in the chat, in a conversation of its own
   ])
 })
 
-test('questions that nothing answers are grouped, however they are spelt', async () => {
-  const conversations = [summary('c-1'), summary('c-2'), summary('c-3')]
-  const server = sampleServer()
-    .on('GET /conversations', ({ query }) => ({
-      conversations: query.get('unanswered') === 'true' ? conversations : [],
+/** A server with what a list of conversations leads to: by the filter that is asked for. */
+const withUnanswered = (server: FakeServer) => {
+  const none = { citations: [] }
+  const [one, two, three] = [summary('c-1'), summary('c-2'), summary('c-3')]
+  const rated = { feedback: [{ rating: 'down', own: false, created_at: 1, updated_at: 1 }] }
+  return (
+    server
+      .on('GET /conversations', ({ query }) => ({
+        conversations: query.has('unanswered')
+          ? [one, two, three, summary('c-5', QUESTION, { user_id: 'question-sets' })]
+          : query.get('rating') === 'down'
+            ? [summary('c-4')]
+            : [two],
+      }))
+      .on('GET /conversations/c-1', { ...one, turns: [turn(1, 'Where is zinc?', none)] })
+      .on('GET /conversations/c-2', {
+        ...two,
+        turns: [
+          turn(1, 'where is zinc', { ...none, created_at: 5 }),
+          turn(2),
+          turn(3, '=Is it open?', { warned: true }),
+        ],
+      })
+      // It was deleted meanwhile.
+      .on('GET /conversations/c-3', () => failure(404, 'Not found'))
+      .on('GET /conversations/c-4', {
+        ...summary('c-4'),
+        turns: [
+          turn(1, 'And zinc?', { ...rated, standalone: 'Where can I find zinc?' }),
+          turn(2, 'Hi', { ...none, declined: true }),
+        ],
+      })
+  )
+}
+
+test('questions that nothing answers are grouped by what they mean, with the document that comes nearest', async () => {
+  const [field] = DOCS.fields.slice(-1)
+  const served = { ...field, embed: { ...field?.embed, served_by: 'local/minilm-l6-static' } }
+  const vectors: Record<string, number[]> = {
+    'Where is zinc?': [1, 0, 0],
+    'Where can I find zinc?': [2, 1, 0],
+    '=Is it open?': [0, 0, 1],
+    Hi: [0, 1, 0],
+  }
+  const server = withUnanswered(sampleServer())
+    .on('GET /collections', [HISTORY, { ...DOCS, fields: [...DOCS.fields.slice(0, -1), served] }])
+    .on('POST /v1/embeddings', ({ body }) => ({
+      object: 'list',
+      data: body.input.map((text: string, index: number) => ({
+        object: 'embedding',
+        index,
+        embedding: vectors[text],
+      })),
+      model: body.model,
+      usage: { prompt_tokens: 1, total_tokens: 1 },
     }))
-    .on('GET /conversations/c-1', {
-      ...summary('c-1'),
-      turns: [turn(1, 'Where is zinc?', { citations: [] })],
-    })
-    .on('GET /conversations/c-2', {
-      ...summary('c-2'),
-      turns: [turn(1, 'where is zinc', { citations: [] }), turn(2)],
-    })
-    // It was deleted meanwhile.
-    .on('GET /conversations/c-3', () => failure(404, 'Not found'))
+    .on('GET /conversations/{id}/trace', { id: 'c-1', turns: [] })
+    .on('POST /multi_search', ({ body }) => ({
+      results: body.searches.map(() => found([hit(DOCUMENT, { distance: 0.4 })])),
+    }))
   await openTab(server, '/conversations/unanswered')
-  await waitFor(() => expect(texts('.item-name')).toEqual(['Where is zinc?']))
-  expect(texts('.item .badge')).toEqual(['2 times'])
+  await waitFor(() => expect(texts('.item-name')).toEqual(['Where is zinc?', '=Is it open?', 'Hi']))
+  expect(texts('.item .badge')).toEqual([
+    ...['3 times', 'cites nothing', 'rated bad'],
+    ...['1 time', 'with a warning'],
+    ...['1 time', 'declined'],
+  ])
+  await shows(`“Where can I find zinc?”Nearest document: ${QUESTION}, 60% alike in meaning`, '.item')
+  await shows('Grouped by their meaning.', '.lead')
   await expectSound('unanswered')
+  // A spreadsheet takes nothing that a visitor wrote for a formula.
+  const rows = (await download('CSV')).split('\r\n')
+  expect(rows).toHaveLength(4)
+  expect(rows[1]).toMatch(
+    /^"Where is zinc\?","3","20.*Z","cites nothing, rated bad","where is zinc \| Where can I find zinc\?","docs\/history","0.60"$/,
+  )
+  expect(rows[2]).toMatch(/^"'=Is it open\?"/)
+  await click(screen.getAllByRole('link', { name: 'Write a page' })[0]!)
+  await screen.findByRole('dialog', { name: 'Write a page' })
+  expect(address()).toMatch(/^\/fix\?a=c-[124]\/1&write=1$/)
+})
+
+test('questions that nothing answers are grouped by their words where no model of Parley’s own compares them', async () => {
+  await openTab(withUnanswered(sampleServer()), '/conversations/unanswered')
+  await shows('Grouped by their words', '.lead')
+  expect(texts('.item-name')).toEqual(['Where is zinc?', '=Is it open?', 'Where can I find zinc?', 'Hi'])
 })

@@ -19,6 +19,7 @@ const PAGES: Record<string, () => Promise<PageModule>> = {
   conversations: () => import('./conversations/page'),
   start: () => import('./start/page'),
   compare: () => import('./compare/page'),
+  fix: () => import('./fix/page'),
   sets: () => import('./sets/page'),
   usage: () => import('./usage/page'),
   keys: () => import('./keys/page'),

@@ -22,7 +22,8 @@ export interface Insight {
   ended?: number
 }
 
-const TITLES = ['heading', 'title', 'name', 'question']
+/** The fields that a document is called by, the first that it has. */
+export const TITLES = ['heading', 'title', 'name', 'question']
 
 export function titleOf(document: Record<string, unknown> & { id: string }): string {
   for (const field of TITLES) {

@@ -2,8 +2,9 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import type { Turn } from '../../../widget/src/session'
 import { isRunning } from '../../../widget/src/turn'
+import { to } from '../address'
 import { type Loaded, Refusal, read, useLoaded } from '../api'
-import { Tool } from '../parts/button'
+import { Button, Tool } from '../parts/button'
 import { Loading, Problem } from '../parts/states'
 import { type Chat, turnKey } from './chat'
 import { liveSpans, traceSpans } from './spans'
@@ -46,6 +47,13 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
           spans={spans}
           finished={turn.state === 'done'}
         >
+          {turn.state === 'done' && turn.number !== undefined && chat.id !== undefined && (
+            <Button
+              label="Fix this answer"
+              icon="edit"
+              href={to(['fix'], { a: `${chat.id}/${turn.number}` })}
+            />
+          )}
           {trace.error && <Problem error={trace.error} retry={trace.reload} />}
           {!told && !insight.searches && !trace.error && running && (
             <Loading lines={3} label="The turn is on its way" />

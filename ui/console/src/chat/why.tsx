@@ -26,6 +26,8 @@ interface WhyProps {
   spans: Span[]
   /** whether its answer is whole */
   finished: boolean
+  /** whether question and documents are all that is shown */
+  brief?: boolean
   /** what is to be said before what was found */
   children?: ComponentChildren
 }
@@ -45,6 +47,7 @@ export function Why({
   insight,
   spans,
   finished,
+  brief = false,
   children,
 }: WhyProps) {
   const told = traced?.trace
@@ -100,7 +103,7 @@ export function Why({
           {traced && <Supported answer={answer} traced={traced} />}
         </section>
       )}
-      {spans.length > 0 && (
+      {!brief && spans.length > 0 && (
         <section>
           <h3>{told ? 'Model, time and cost' : 'Time'}</h3>
           {told && traced && finished && <Facts traced={traced} />}
@@ -117,7 +120,7 @@ export function Why({
           <Waterfall spans={spans} />
         </section>
       )}
-      {told && (
+      {!brief && told && (
         <section>
           <h3>What the model was sent</h3>
           {told.calls.length === 0 && (
@@ -134,7 +137,7 @@ export function Why({
           {told.shortened && <p class="hint">This record was too long to be kept whole: texts end early.</p>}
         </section>
       )}
-      {searches.length > 0 && (
+      {!brief && searches.length > 0 && (
         <details>
           <summary>Scores and search options</summary>
           {searches.map((search, index) => (

@@ -96,11 +96,11 @@ export function DocumentDialog({ collection, document: given, close, changed }: 
 /** Longer texts have a field of several lines. */
 const LINE = 80
 
-const pathOfDocument = (collection: string, id: string): string =>
+export const pathOfDocument = (collection: string, id: string): string =>
   `${pathOf(collection)}/documents/${encodeURIComponent(id)}`
 
 /** Only what changed is sent: vectors that are not shown stay. @throws Refusal */
-const changeDocument = (collection: string, before: Doc, after: Doc): Promise<unknown> =>
+export const changeDocument = (collection: string, before: Doc, after: Doc): Promise<unknown> =>
   send('PATCH', pathOfDocument(collection, before.id), changesOf(before, after))
 
 interface EditProps {
@@ -110,30 +110,43 @@ interface EditProps {
   close: () => void
 }
 
-/** A document to be changed: its texts in fields of their own, and the rest of it as JSON. */
-function EditDocument({ collection, document, saved, close }: EditProps) {
+/** A document to be changed. */
+export const EditDocument = ({ collection, document, saved, close }: EditProps) => {
   const { id, ...properties } = document
+  const save = async (next: Record<string, unknown>) => {
+    if ('id' in next) throw new Refusal(0, 'The id of a document cannot be changed.')
+    const after = { id, ...next }
+    await changeDocument(collection, document, after)
+    saved(after)
+  }
+  return <DocumentForm title={`Edit ${id}`} properties={properties} save={save} close={close} />
+}
+
+interface DocumentFormProps {
+  title: string
+  properties: Record<string, unknown>
+  /** the text that has a field of several lines, though it is short still */
+  long?: string | undefined
+  save: (properties: Record<string, unknown>) => Promise<unknown>
+  close: () => void
+}
+
+/** The properties of a document: its texts in fields of their own, and the rest of it as JSON. */
+export function DocumentForm({ title, properties, long, save, close }: DocumentFormProps) {
   const all = Object.entries(properties)
   const rest = Object.fromEntries(all.filter(([, value]) => typeof value !== 'string'))
   const { draft: texts, field } = useDraft<Record<string, string>>(
     Object.fromEntries(all.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
   )
   const [others, setOthers] = useState(JSON.stringify(rest, null, 2))
-  const save = async () => {
-    const other = objectIn(others)
-    if ('id' in other) throw new Refusal(0, 'The id of a document cannot be changed.')
-    const after = { id, ...texts, ...other }
-    await changeDocument(collection, document, after)
-    saved(after)
-  }
   return (
-    <Dialog title={`Edit ${id}`} close={close} class="wide">
-      <Form action="Save" save={save}>
+    <Dialog title={title} close={close} class="wide">
+      <Form action="Save" save={() => save({ ...texts, ...objectIn(others) })}>
         {Object.keys(texts).map((name) => (
           <TextField
             key={name}
             label={name}
-            {...(String(properties[name]).length > LINE && { rows: 12 })}
+            {...((name === long || String(properties[name]).length > LINE) && { rows: 12 })}
             {...field(name)}
           />
         ))}

@@ -1,12 +1,12 @@
 /** A search box over one collection, with filters, facets, weights, and the scores of each hit explained. */
+import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { plain } from '../../../widget/src/plain'
 import { go, place, to } from '../address'
 import { mapped, read, useKept, useLoaded } from '../api'
 import { titleOf } from '../chat/insight'
-import { SelectField, useTyped } from '../parts/form'
+import { SearchBox, SelectField, useTyped } from '../parts/form'
 import { count, duration, likeness, many, share } from '../parts/format'
-import { Icon } from '../parts/icon'
 import { List } from '../parts/list'
 import { DocumentDialog } from './document'
 import { type By, conditionOf, type Query, readQuery, searchParams, toggled, writtenQuery } from './query'
@@ -53,17 +53,7 @@ export function Search({ collection }: { collection: Collection }) {
   return (
     <>
       <search class="search-form">
-        <label class="search-box">
-          <span class="hidden">Search {name}</span>
-          <Icon name="search" />
-          <input
-            type="search"
-            dir="auto"
-            placeholder={`Search ${name}`}
-            value={text}
-            onInput={(event) => setText(event.currentTarget.value)}
-          />
-        </label>
+        <SearchBox label={`Search ${name}`} value={text} change={setText} />
         <label class="filter-box">
           <span class="hidden">Filter</span>
           <input
@@ -142,10 +132,12 @@ interface ResultProps {
   hit: Hit
   best: Hit | undefined
   open: (document: Doc) => void
+  /** what stands below it */
+  children?: ComponentChildren
 }
 
 /** A hit of a search, and why it stands where it stands. */
-function Result({ hit, best, open }: ResultProps) {
+export function Result({ hit, best, open, children }: ResultProps) {
   const { document, highlights = [], text_match: text, vector_distance: distance } = hit
   const score = hit.hybrid_search_info?.rank_fusion_score
   const [highlight] = highlights.filter(({ field }) => !/^(title|heading|name)$/.test(field))
@@ -181,6 +173,7 @@ function Result({ hit, best, open }: ResultProps) {
           </span>
         )}
       </p>
+      {children}
     </li>
   )
 }

@@ -1,9 +1,9 @@
 /** The same question asked with other settings: both answers, and why each is what it is, side by side. */
 import { sourcesCited } from '../../../widget/src/sources'
 import { go, NEW, place, to, toConversation } from '../address'
-import { send, useLoaded } from '../api'
+import { useLoaded } from '../api'
 import { loadChoices } from '../chat/choices'
-import { type ChatSettings, requestOf, settings } from '../chat/settings'
+import { type ChatSettings, settings } from '../chat/settings'
 import { SettingsFields } from '../chat/settings-form'
 import { traceSpans } from '../chat/spans'
 import { citedIn, useTitles } from '../chat/titles'
@@ -18,6 +18,7 @@ import { Table } from '../parts/table'
 import {
   addressOf,
   alone,
+  askAgain,
   differences,
   foundBy,
   parseAddress,
@@ -74,10 +75,11 @@ export default function Compare() {
   )
 }
 
-const useSide = (at: TurnAddress | undefined) =>
+export const useSide = (at: TurnAddress | undefined) =>
   useLoaded(at && `side ${addressOf(at)}`, (signal) => readSide(at!, signal))
 
-function Answer({ side: { turn, traced } }: { side: Side }) {
+/** @param brief without its cost, prompt and scores */
+export function Answer({ side: { turn, traced }, brief }: { side: Side; brief?: boolean }) {
   return (
     <>
       <Prose answer={turn.answer} citations={turn.citations} />
@@ -92,6 +94,7 @@ function Answer({ side: { turn, traced } }: { side: Side }) {
             insight={{}}
             spans={traceSpans(traced.trace)}
             finished
+            {...(brief && { brief })}
           />
         ) : (
           <p class="hint">Your API key may not see why: it lacks the action conversations:trace.</p>
@@ -106,12 +109,7 @@ function Again({ from, a, open }: { from: Side; a: TurnAddress; open: boolean })
   const choices = useLoaded('choices', loadChoices)
   const asked = useDraft<ChatSettings>(settings.peek())
   const ask = async () => {
-    const { path, body } = requestOf({ ...asked.draft, followups: false })
-    const answered = await send<{ conversation_id: string; turn: number }>('POST', path, {
-      question: alone(from),
-      ...body,
-    })
-    const b = addressOf({ conversation: answered.conversation_id, turn: answered.turn })
+    const b = await askAgain(from, asked.draft)
     go(to(['compare'], { a: addressOf(a), b }), { replace: true })
   }
   return (

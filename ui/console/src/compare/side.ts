@@ -1,5 +1,6 @@
 /** One of two answers that stand side by side, as the server keeps it. */
-import { Refusal, read } from '../api'
+import { Refusal, read, send } from '../api'
+import { type ChatSettings, requestOf } from '../chat/settings'
 import { refOf } from '../chat/titles'
 import type { PromptSource, TracedTurn } from '../chat/wire'
 import type { RecordedConversation, RecordedTurn } from '../conversations/record'
@@ -13,6 +14,8 @@ export interface TurnAddress {
 export interface Side {
   at: TurnAddress
   turn: RecordedTurn
+  /** of its conversation */
+  asked: Pick<RecordedConversation, 'model_id' | 'protocol'>
   /** undefined where the key may not read traces */
   traced: TracedTurn | undefined
 }
@@ -28,7 +31,7 @@ export const addressOf = ({ conversation, turn }: TurnAddress): string => `${con
 /** @throws Refusal */
 export async function readSide(at: TurnAddress, signal: AbortSignal): Promise<Side> {
   const path = `/conversations/${encodeURIComponent(at.conversation)}`
-  const [{ turns }, traces] = await Promise.all([
+  const [{ turns, model_id, protocol }, traces] = await Promise.all([
     read<RecordedConversation>(`${path}?before=${at.turn + 1}&limit=1`, signal),
     read<{ turns: TracedTurn[] }>(`${path}/trace?turn=${at.turn}`, signal).catch((error) => {
       if (error instanceof Refusal && error.status === 401) return { turns: [] }
@@ -37,12 +40,28 @@ export async function readSide(at: TurnAddress, signal: AbortSignal): Promise<Si
   ])
   const turn = turns.find((each) => each.turn === at.turn)
   if (!turn) throw new Refusal(404, 'This answer is not kept any more.')
-  return { at, turn, traced: traces.turns[0] }
+  return { at, turn, asked: { model_id, protocol }, traced: traces.turns[0] }
 }
 
 /** The question to ask again: a follow-up as it was rewritten, because it is asked without what was said before. */
 export const alone = ({ turn, traced }: Side): string =>
   turn.standalone ?? traced?.trace.standalone ?? turn.question
+
+/** Asks the question of an answer again. @returns the address of the new answer @throws Refusal */
+export async function askAgain(
+  from: Side,
+  asked: ChatSettings,
+  headers?: Record<string, string>,
+): Promise<string> {
+  const { path, body } = requestOf({ ...asked, followups: false })
+  const answered = await send<{ conversation_id: string; turn: number }>(
+    'POST',
+    path,
+    { question: alone(from), ...body },
+    headers,
+  )
+  return addressOf({ conversation: answered.conversation_id, turn: answered.turn })
+}
 
 /** The documents that an answer's searches found, the best first. */
 export const foundBy = ({ traced }: Side): PromptSource[] =>

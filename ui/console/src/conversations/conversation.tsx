@@ -12,8 +12,8 @@ import { Icon } from '../parts/icon'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { Shown } from '../parts/states'
-import { asMarkdown, failedTurns, isUnanswered, type RecordedTurn, readConversation } from './record'
-import { Doubted, Said } from './said'
+import { asMarkdown, failedTurns, faultsOf, type RecordedTurn, readConversation } from './record'
+import { Doubted, Faults, Said } from './said'
 
 export function ConversationPage({ id }: { id: string }) {
   const loaded = useLoaded(`conversation ${id}`, (signal) => readConversation(id, signal))
@@ -54,7 +54,7 @@ export function ConversationPage({ id }: { id: string }) {
       }
     >
       <Shown of={loaded} lines={8}>
-        {({ turns }) => turns.map((turn) => <Turn key={turn.turn} turn={turn} called={called} />)}
+        {({ turns }) => turns.map((turn) => <Turn key={turn.turn} of={id} turn={turn} called={called} />)}
       </Shown>
       {(failed.data?.length ?? 0) > 0 && (
         <section class="panel-card">
@@ -95,7 +95,14 @@ function askAgain(question: string): void {
   chat().ask(question)
 }
 
-function Turn({ turn, called }: { turn: RecordedTurn; called: (ref: PromptSource) => string }) {
+interface TurnProps {
+  /** id of the conversation */
+  of: string
+  turn: RecordedTurn
+  called: (ref: PromptSource) => string
+}
+
+function Turn({ of, turn, called }: TurnProps) {
   const { question, standalone, answer, citations, usage, timings, created_at, feedback, support } = turn
   const sources = citedIn(citations)
   return (
@@ -123,11 +130,15 @@ function Turn({ turn, called }: { turn: RecordedTurn; called: (ref: PromptSource
         <span>{when(created_at)}</span>
         <span>{usage.model}</span>
         {timings.finished !== undefined && <span>{duration(timings.finished)}</span>}
-        {isUnanswered(turn) && <span class="badge warn">cites nothing</span>}
+        <Faults of={faultsOf(turn)} />
         <button type="button" class="inspect" onClick={() => askAgain(question)}>
           <Icon name="again" />
           Ask again
         </button>
+        <a class="inspect" href={to(['fix'], { a: `${of}/${turn.turn}` })}>
+          <Icon name="edit" />
+          Fix this answer
+        </a>
       </p>
       <Doubted answer={answer} support={support} />
       <Said feedback={feedback} />

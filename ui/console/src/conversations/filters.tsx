@@ -1,8 +1,7 @@
 /** What narrows the list of conversations. It stands in the address, so that a link shows the same list. */
 import { useEffect, useState } from 'preact/hooks'
 import { go, place, to } from '../address'
-import { SelectField, useTyped } from '../parts/form'
-import { Icon } from '../parts/icon'
+import { SearchBox, SelectField, useTyped } from '../parts/form'
 import type { ListFilter } from './record'
 
 const DAY_MS = 86_400_000
@@ -56,17 +55,7 @@ export function FilterForm() {
   useEffect(() => setName(user), [user])
   return (
     <search class="search-form">
-      <label class="search-box">
-        <span class="hidden">Search questions and answers</span>
-        <Icon name="search" />
-        <input
-          type="search"
-          placeholder="Search questions and answers"
-          maxLength={200}
-          value={words}
-          onInput={(event) => setWords(event.currentTarget.value)}
-        />
-      </label>
+      <SearchBox label="Search questions and answers" value={words} change={setWords} most={200} />
       <label class="filter-box">
         <span class="hidden">User</span>
         <input

@@ -1,16 +1,15 @@
 /** Conversations: the list of them, whatever protocol began them, what nothing answered, and one to read. */
-import { mapFew } from '../../../../src/lib/few'
-import { NEW, place, to, toConversation } from '../address'
-import { useLoaded, usePagedList } from '../api'
+import { NEW, place, to } from '../address'
+import { usePagedList } from '../api'
 import type { Summary } from '../chat/wire'
 import { Button } from '../parts/button'
 import { ago, count, many, when } from '../parts/format'
-import { type EmptyProps, Item, List, More } from '../parts/list'
-import { NotFound, Page, Tabs } from '../parts/page'
-import { TESTER } from '../sets/store'
+import { type EmptyProps, List, More } from '../parts/list'
+import { NotFound, Page } from '../parts/page'
 import { ConversationPage } from './conversation'
 import { FilterForm, filterOf, filters, isFiltered } from './filters'
-import { grouped, listConversations, readConversation } from './record'
+import { listConversations } from './record'
+import { ConversationTabs, Unanswered } from './unanswered'
 
 export default function Conversations() {
   const [name, id, more] = place.value.rest
@@ -21,17 +20,6 @@ export default function Conversations() {
 }
 
 const PAGE = 50
-
-const ConversationTabs = ({ current }: { current: string }) => (
-  <Tabs
-    label="Views of conversations"
-    current={current}
-    tabs={[
-      { id: 'all', title: 'All', href: to(['conversations']) },
-      { id: 'unanswered', title: 'Unanswered questions', href: to(['conversations', 'unanswered']) },
-    ]}
-  />
-)
 
 /** The list of conversations, whatever protocol began them. */
 function ConversationList() {
@@ -95,59 +83,5 @@ function Marks({ of: { ratings: { up, down } = { up: 0, down: 0 }, failed_at } }
       {down > 0 && <span class="badge warn mark">{count(down)} bad</span>}
       {failed_at !== undefined && <span class="badge warn mark">failed</span>}
     </>
-  )
-}
-
-// =============================================================================
-// Questions whose answers stand on nothing that was found, the most asked first.
-
-/** Conversations that are read for it: the latest with an answer that cites nothing. */
-const READ = 100
-const AT_ONCE = 6
-
-function Unanswered() {
-  const loaded = useLoaded('unanswered', async (signal) => {
-    const page = await listConversations({ unanswered: 'true', limit: READ }, signal)
-    const conversations = page.conversations.filter(
-      ({ user_id: user }) => user !== TESTER['x-typesense-user-id'],
-    )
-    // One that was deleted meanwhile is passed over.
-    const read = await mapFew(conversations, AT_ONCE, ({ id }) =>
-      readConversation(id, signal).catch(() => undefined),
-    )
-    return grouped(read.filter((each) => each !== undefined))
-  })
-  return (
-    <Page
-      title="Unanswered questions"
-      lead={`Questions whose answers cite nothing, from the latest ${READ} conversations that have one. They show what to write next.`}
-    >
-      <ConversationTabs current="unanswered" />
-      <List
-        of={loaded}
-        lines={6}
-        label="Reading conversations"
-        class="cards"
-        empty={{
-          icon: 'check',
-          title: 'Nothing is left unanswered',
-          text: 'Answers that cite no document are listed here, so that you see what your documents lack.',
-          action: <Button label="Ask a question" kind="primary" href={NEW} />,
-        }}
-        item={({ question, turns }) => {
-          const last = turns.reduce((best, each) => (each.at > best.at ? each : best))
-          return (
-            <Item
-              key={question}
-              name={question}
-              href={toConversation(last.conversation)}
-              about={`asked ${ago(last.at)}`}
-            >
-              <span class="badge">{many(turns.length, 'time')}</span>
-            </Item>
-          )
-        }}
-      />
-    </Page>
   )
 }

@@ -40,6 +40,18 @@ export function Said({ feedback }: { feedback: GivenFeedback[] | undefined }) {
 const inWords = (reason: string): string =>
   Object.hasOwn(REASONS, reason) ? WORDS[REASONS[reason]!] : reason
 
+/** What speaks against an answer. */
+export const Faults = ({ of }: { of: string[] }) =>
+  of.length > 0 && (
+    <span class="badges">
+      {of.map((each) => (
+        <span key={each} class="badge warn">
+          {each}
+        </span>
+      ))}
+    </span>
+  )
+
 function titleOf({ rating, score }: GivenFeedback): string {
   const rated = rating === 'up' ? 'Good answer' : rating === 'down' ? 'Bad answer' : 'Comment'
   return score === undefined ? rated : `${rated}, ${score} of 5`

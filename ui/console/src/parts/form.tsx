@@ -4,6 +4,7 @@ import { useEffect, useId, useState } from 'preact/hooks'
 import { Refusal, useAction } from '../api'
 import { Button } from './button'
 import { Dialog } from './dialog'
+import { Icon } from './icon'
 import { Problem } from './states'
 
 /**
@@ -134,6 +135,30 @@ export function TextField({
     </Labelled>
   )
 }
+
+interface SearchBoxProps {
+  label: string
+  value: string
+  change: (value: string) => void
+  /** characters that it takes */
+  most?: number
+}
+
+/** What is looked for. */
+export const SearchBox = ({ label, value, change, most }: SearchBoxProps) => (
+  <label class="search-box">
+    <span class="hidden">{label}</span>
+    <Icon name="search" />
+    <input
+      type="search"
+      dir="auto"
+      placeholder={label}
+      maxLength={most}
+      value={value}
+      onInput={(event) => change(event.currentTarget.value)}
+    />
+  </label>
+)
 
 interface SelectFieldProps extends FieldProps {
   /** what is sent, and what is shown of it */

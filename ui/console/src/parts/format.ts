@@ -66,6 +66,21 @@ const NAMES: Record<string, string> = {
 
 export const engineName = (engine: string): string => NAMES[engine] ?? engine
 
+/** Rows as CSV. What a spreadsheet would take for a formula is marked as a text: visitors write what is exported. */
+export const csv = (rows: readonly (string | number)[][]): string =>
+  rows
+    .map((row) =>
+      row
+        .map(
+          (cell) =>
+            `"${String(cell)
+              .replace(/^[=+\-@\t\r]/, "'$&")
+              .replaceAll('"', '""')}"`,
+        )
+        .join(','),
+    )
+    .join('\r\n')
+
 /** Hands a text to the browser as a file. */
 export function download(name: string, type: string, text: string): void {
   const address = URL.createObjectURL(new Blob([text], { type }))

@@ -62,6 +62,27 @@ export const Tabs = ({ label, current, tabs }: TabsProps) => (
   </nav>
 )
 
+interface StepProps {
+  title: string
+  done?: boolean
+  /** the number of a step that has to be done first */
+  waits?: number | undefined
+  children: ComponentChildren
+}
+
+/** A step of a page that leads through several, within a list of the class `steps`. */
+export const Step = ({ title, done = false, waits, children }: StepProps) => (
+  <li class={done ? 'step done' : 'step'}>
+    <div class="panel-card form">
+      <h2>
+        {title}
+        {done && <span class="badge good">done</span>}
+      </h2>
+      {waits !== undefined ? <p class="soft">First do step {waits}.</p> : children}
+    </div>
+  </li>
+)
+
 /** What an address shows that names no page. */
 export const NotFound = () => (
   <Page title="Page not found">

@@ -95,7 +95,8 @@ export async function changeSet(name: string, change: (set: QuestionSet) => Ques
   if (set) await writeSet(change(set))
 }
 
-function asksOf(asked: ChatSettings): Asks {
+/** Whom these settings ask, as a set has it. */
+export function asksOf(asked: ChatSettings): Asks {
   if (asked.assistant !== '') return { assistant: asked.assistant }
   const { followups: _, ...body } = requestOf({ ...asked, followups: false }).body as Asks & {
     followups?: boolean

@@ -1,5 +1,4 @@
 /** The first run: content, which is a website or files, who answers, a question, and what to paste into a page. */
-import type { ComponentChildren } from 'preact'
 import { useEffect, useState } from 'preact/hooks'
 import {
   isAssistantName,
@@ -14,7 +13,7 @@ import { server } from '../import/server'
 import { Button, Copy } from '../parts/button'
 import { Form, optionsOf, SelectField, TextField, useDraft } from '../parts/form'
 import { collectionName } from '../parts/format'
-import { Page } from '../parts/page'
+import { Page, Step } from '../parts/page'
 import { Problem, Shown } from '../parts/states'
 import { isNew, looksOf, questionsOf, type Source, type Title } from './site'
 import { AddressForm, Picture, Reading } from './website'
@@ -140,26 +139,6 @@ export default function Start() {
     </Page>
   )
 }
-
-interface StepProps {
-  title: string
-  done?: boolean
-  /** the number of a step that has to be done first */
-  waits?: number | undefined
-  children: ComponentChildren
-}
-
-const Step = ({ title, done = false, waits, children }: StepProps) => (
-  <li class={done ? 'step done' : 'step'}>
-    <div class="panel-card form">
-      <h2>
-        {title}
-        {done && <span class="badge good">done</span>}
-      </h2>
-      {waits !== undefined ? <p class="soft">First do step {waits}.</p> : children}
-    </div>
-  </li>
-)
 
 function MakeAssistant({ name, collection, made }: { name: string; collection: string; made: () => void }) {
   const {
