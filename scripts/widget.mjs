@@ -29,6 +29,7 @@ const PARTS = [
   ['languages', 'languages.ts'],
   ['code', 'code.ts'],
   ['finder', 'finder.ts'],
+  ['pdf', 'pdf.ts'],
   ...Object.keys(GRAMMARS).map(
     (name) =>
       /** @type {[string, { contents: string }]} */ ([

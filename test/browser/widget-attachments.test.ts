@@ -2,6 +2,7 @@
 import type { FileChooser, Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { request } from '../clients/harness'
+import { onePagePdf } from '../scripts/parley/files'
 import { violations } from './axe'
 import { CHROMIUM } from './chromium'
 import { answered, ask, field, Stage } from './widget-stage'
@@ -55,7 +56,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
     page.on('filechooser', (chooser) => choosers.push(chooser))
     await field(page).focus()
   }
-  const button = () => page.getByRole('button', { name: 'Attach text files' })
+  const button = () => page.getByRole('button', { name: 'Attach text or PDF files' })
   const chips = () => page.locator('.attachments .file-name')
   const focused = () =>
     page.evaluate(
@@ -110,7 +111,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
     await open()
     await button().waitFor()
     const limits = await button().getAttribute('aria-description')
-    expect(limits).toMatch(/^Text files only: up to 10, together \d+ KB\.$/)
+    expect(limits).toMatch(/^Text and PDF files: up to 10, with \d+ KB of text together\.$/)
     const bytes = Number(/(\d+) KB/.exec(limits!)![1]) * 1024
     await choose(
       file('fits.txt'),
@@ -125,11 +126,31 @@ describe.runIf(CHROMIUM)('the widget', () => {
     expect(await chips().count()).toBe(10)
   })
 
+  test('reads the text of PDFs: the beginning of one that is too long, and none of one that holds no text', async () => {
+    await open()
+    await button().waitFor()
+    const pdf = (name: string, text: string) => file(name, Buffer.from(onePagePdf(text)))
+    await choose(pdf('key.pdf', 'The key is under the mat.'), file('broken.pdf', 'no pdf'))
+    await page.getByText('Not attached: broken.pdf.').waitFor()
+    const [, size] = /(\d+) KB/.exec((await button().getAttribute('aria-description'))!)!
+    const key = '## Page 1\n\nThe key is under the mat.'
+    const taken = 'key.pdf'.length + key.length + 'full.txt'.length + 'long.pdf'.length
+    const room = '## Page 1\n\nThe key of the attic'.length + 3
+    await choose(file('full.txt', 'x'.repeat(Number(size) * 1024 - taken - room)))
+    await choose(pdf('long.pdf', 'The key of the attic hangs behind the door.'))
+    await page.getByText('Only the beginning of long.pdf fits.').waitFor()
+    await ask(page, 'Where is the key?')
+    await answered(page)
+    expect(brought[0]!.map(({ file: name }) => name)).toEqual(['key.pdf', 'full.txt', 'long.pdf'])
+    expect(brought[0]![0]!.text).toBe(key)
+    expect(brought[0]![2]!.text).toBe('## Page 1\n\nThe key of the attic')
+  })
+
   test('lets files be attached and removed with the keyboard alone', async () => {
     await open()
     await button().waitFor()
     await page.keyboard.press('Shift+Tab')
-    expect(await focused()).toBe('Attach text files')
+    expect(await focused()).toBe('Attach text or PDF files')
     await page.keyboard.press('Enter')
     await give(file('a.txt'), file('b.txt'))
     await expect.poll(() => chips().count()).toBe(2)
@@ -141,7 +162,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
     expect(await focused()).toBe('Remove: b.txt')
     await page.keyboard.press('Space')
     expect(await chips().count()).toBe(0)
-    expect(await focused()).toBe('Attach text files')
+    expect(await focused()).toBe('Attach text or PDF files')
   })
 
   for (const { size, scheme, options } of [
@@ -160,7 +181,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
       )
       await page.getByText('Not attached: x.bin.').waitFor()
       expect(await violations(page)).toEqual([])
-      for (const name of ['Attach text files', 'Remove: a note']) {
+      for (const name of ['Attach text or PDF files', 'Remove: a note']) {
         const box = await page.getByRole('button', { name }).boundingBox()
         expect(Math.min(box!.width, box!.height)).toBeGreaterThanOrEqual(24)
       }
@@ -177,7 +198,7 @@ describe.runIf(CHROMIUM)('the widget of an assistant without attachments', () =>
     try {
       const page = await stage.tab(await stage.visitor())
       await page.locator('.suggestion').first().waitFor()
-      expect(await page.getByRole('button', { name: 'Attach text files' }).count()).toBe(0)
+      expect(await page.getByRole('button', { name: 'Attach text or PDF files' }).count()).toBe(0)
       await bring(page, 'drop', 'a.txt', 'a')
       await ask(page)
       await answered(page)

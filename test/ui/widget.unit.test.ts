@@ -282,7 +282,7 @@ describe('the script', () => {
     expect(files['parley-chat.js']).toBe(first)
     expect(JSON.parse(files['integrity.json'] ?? '')).toEqual({ [VERSIONED]: integrityOf(first) })
     const parts = Object.keys(files).filter((name) => /-\w{10}\.js$/.test(name))
-    expect(parts.length).toBe(4 + Object.keys(grammars).length)
+    expect(parts.length).toBe(5 + Object.keys(grammars).length)
     for (const part of parts) {
       expect(first).toContain(part)
       expect(first).toContain(integrityOf(files[part] ?? ''))

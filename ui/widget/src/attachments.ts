@@ -1,11 +1,14 @@
-/** Text files that a visitor attaches to the next question: by a button, by dropping them, or by pasting them. */
+/** Texts and PDFs that a visitor attaches to the next question: by a button, by dropping them, or by pasting them. */
 import { h, iconButton } from './dom'
+import type { Pdf } from './pdf'
 import type { AttachedFile, FileLimits } from './wire'
 import type { Words } from './words'
 
 /** Characters of a file's name that the server takes. */
 const LONGEST_NAME = 200
 const KB = 1024
+/** Bytes of a PDF that are read. */
+const LONGEST_PDF = 20 * KB * KB
 
 export class Attachments {
   /** opens the browser's choice of files */
@@ -14,6 +17,7 @@ export class Attachments {
   readonly element: HTMLElement
   readonly #words: Words
   readonly #say: (text: string) => void
+  readonly #pdf: () => Promise<Pdf>
   readonly #input: HTMLInputElement
   readonly #list: HTMLElement
   readonly #problem = h('p', { class: 'attach-problem', dir: 'auto', role: 'alert', hidden: true })
@@ -23,10 +27,14 @@ export class Attachments {
   /** settles when what was added has been read */
   #reading: Promise<void> = Promise.resolve()
 
-  /** @param say says something to whoever listens */
-  constructor(words: Words, say: (text: string) => void) {
+  /**
+   * @param say says something to whoever listens
+   * @param pdf loads what reads PDFs
+   */
+  constructor(words: Words, say: (text: string) => void, pdf: () => Promise<Pdf>) {
     this.#words = words
     this.#say = say
+    this.#pdf = pdf
     this.#input = h('input', {
       type: 'file',
       multiple: true,
@@ -107,16 +115,24 @@ export class Attachments {
 
   async #read(files: readonly File[]): Promise<void> {
     const refused: string[] = []
+    const cut: string[] = []
     for (const file of files) {
       const name = file.name.slice(0, LONGEST_NAME)
-      const text = await this.#textOf(file)
-      if (text !== undefined && this.#fits({ name, text })) this.#files.push({ name, text })
-      else refused.push(name)
+      const isPdf = file.type === 'application/pdf' || /\.pdf$/i.test(name)
+      const text = await (isPdf ? this.#printed(file) : this.#textOf(file))
+      // Nobody can make a PDF shorter, as they can a text.
+      const fitting = text !== undefined && isPdf ? this.#beginning(name, text) : text
+      if (fitting && this.#fits({ name, text: fitting })) {
+        this.#files.push({ name, text: fitting })
+        if (fitting !== text) cut.push(name)
+      } else refused.push(name)
     }
-    const { notAttached } = this.#words
-    this.#problem.hidden = refused.length === 0
-    this.#problem.textContent =
-      refused.length > 0 ? notAttached.replace('{name}', () => refused.join(', ')) : ''
+    const { notAttached, cutShort } = this.#words
+    const told = (words: string, names: string[]) =>
+      names.length > 0 ? [words.replace('{name}', () => names.join(', '))] : []
+    const problems = [...told(notAttached, refused), ...told(cutShort, cut)]
+    this.#problem.hidden = problems.length === 0
+    this.#problem.textContent = problems.join(' ')
     this.#show()
     if (refused.length < files.length) this.#say(`${this.#words.attached}: ${this.#names()}`)
   }
@@ -130,6 +146,27 @@ export class Attachments {
     } catch {
       return undefined
     }
+  }
+
+  /** The text of a PDF; undefined if it has none that can be read. */
+  async #printed(file: File): Promise<string | undefined> {
+    if (file.size > LONGEST_PDF) return undefined
+    try {
+      const { textOf } = await this.#pdf()
+      return await textOf(new Uint8Array(await file.arrayBuffer()), file.name)
+    } catch {
+      return undefined
+    }
+  }
+
+  /** As much of a text as there is room for, to the end of a word. */
+  #beginning(name: string, text: string): string {
+    if (this.#fits({ name, text })) return text
+    const encoder = new TextEncoder()
+    const taken = this.#files.reduce((sum, each) => sum + encoder.encode(each.name + each.text).length, 0)
+    const room = (this.#limits?.bytes ?? 0) - taken - encoder.encode(name).length
+    const { read } = encoder.encodeInto(text, new Uint8Array(Math.max(0, room)))
+    return text.slice(0, read).replace(/\S+$/, '').trim()
   }
 
   #fits(file: AttachedFile): boolean {

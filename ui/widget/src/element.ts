@@ -13,6 +13,7 @@ import { fitField, isShortEnough, listen, type Typing } from './keys'
 import type { Languages } from './languages'
 import { colours, load } from './load'
 import type { Markdown } from './markdown'
+import type { Pdf } from './pdf'
 import { standAbove, standBeside } from './place'
 import { Session, type Turn } from './session'
 import { asMarkdown } from './share'
@@ -145,7 +146,11 @@ export class ParleyChat extends AttributeElement {
     const { mode } = this
     const hotkey = this.getAttribute('hotkey') ?? (mode === 'dialog' ? 'k' : '')
     const isMac = /mac|iphone|ipad/i.test(navigator.platform)
-    const attachments = new Attachments(this.#words, (text) => this.#view?.say(text))
+    const attachments = new Attachments(
+      this.#words,
+      (text) => this.#view?.say(text),
+      () => load<Pdf>('pdf', this.nonce),
+    )
     this.#attachments = attachments
     const handover = new Handover({
       words: this.#words,

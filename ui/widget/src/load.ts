@@ -9,7 +9,7 @@ interface Part {
 }
 
 /** Filled in by scripts/widget.mjs. */
-declare const PARTS: { markdown: Part; languages: Part; code: Part; finder: Part } & Record<
+declare const PARTS: { markdown: Part; languages: Part; code: Part; finder: Part; pdf: Part } & Record<
   `grammar-${Grammar}`,
   Part
 >

@@ -51,10 +51,10 @@ export const ENGLISH = {
   thanks: 'Thank you for your feedback.',
   withdrawn: 'Your feedback is deleted.',
   share: 'Copy the conversation as Markdown',
-  attach: 'Attach text files',
+  attach: 'Attach text or PDF files',
   attached: 'Attached files',
   detach: 'Remove',
-  fileLimits: 'Text files only: up to {files}, together {size}.',
+  fileLimits: 'Text and PDF files: up to {files}, with {size} of text together.',
   notAttached: 'Not attached: {name}.',
   tooLong: 'This question is too long. Make it shorter.',
   spent: 'No more questions can be answered for now. Try again later.',
@@ -82,6 +82,7 @@ export const ENGLISH = {
   handedOver: 'Sent. A person will reply to you.',
   found: 'Pages',
   enterAsks: 'Press Enter to ask',
+  cutShort: 'Only the beginning of {name} fits.',
 }
 
 export type Words = typeof ENGLISH
