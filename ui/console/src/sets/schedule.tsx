@@ -34,7 +34,7 @@ export function Schedule({ set, changed }: { set: QuestionSet; changed: () => vo
   return (
     <section class="panel-card">
       <h2>Ask it by itself</h2>
-      <Form action="Save" save={save}>
+      <Form class="form" action="Save" save={save}>
         <div class="split">
           <SelectField
             label="How often"
@@ -77,6 +77,7 @@ export function Progress({ runs }: { runs: Run[] }) {
     <figure class="figure">
       <svg
         class="run-bars"
+        preserveAspectRatio="xMinYMid meet"
         viewBox={`0 0 ${bars.length * WIDTH * 2} ${HEIGHT}`}
         style={{ maxWidth: `${bars.length * WIDTH * 4}px` }}
         aria-hidden="true"
