@@ -180,6 +180,29 @@ test('what the form of an assistant does not show is kept when it is saved', asy
   ])
 })
 
+test('an assistant gets a way to people, and loses it', async () => {
+  const stored = assistant('help', { handover: { url: 'mailto:help@example.com', after: 2 } })
+  const server = sampleServer().on('GET /assistants/help', stored).on('PUT /assistants/help', stored)
+  await openTab(server, '/assistants/help')
+  expect((await screen.findByLabelText<HTMLInputElement>('Address')).value).toBe('mailto:help@example.com')
+  await choose(screen.getByLabelText('How visitors reach people'), 'A form, sent to a webhook')
+  await type(screen.getByLabelText('Webhook'), 'https://desk.example.com/parley')
+  await type(screen.getByLabelText('Offer it after so many declined answers'), '3')
+  await click(screen.getByLabelText('Take texts and PDFs with a question'))
+  await expectSound('assistant with people')
+  await click(await button('Save'))
+  await shows('Saved.', '.saved')
+  await choose(screen.getByLabelText('How visitors reach people'), 'Not at all')
+  await click(await button('Save'))
+  await waitFor(() => expect(server.askedFor('PUT /assistants/help')).toHaveLength(2))
+  const [first, second] = server.askedFor('PUT /assistants/help').map(({ body }) => body)
+  expect(first).toMatchObject({
+    attachments: true,
+    handover: { webhook: 'https://desk.example.com/parley', after: 3 },
+  })
+  expect(second).not.toHaveProperty('handover')
+})
+
 test('an assistant is deleted from the list', async () => {
   const server = sampleServer().on('DELETE /assistants/help', () => {
     server.on('GET /assistants', { assistants: [] })

@@ -117,6 +117,13 @@ interface FormProps {
   saved: (name: string) => void
 }
 
+const WAYS = { '': 'Not at all', url: 'An address that a button opens', webhook: 'A form, sent to a webhook' }
+
+const wayOf = (handover: AssistantBody['handover']): keyof typeof WAYS => {
+  if (handover?.url !== undefined) return 'url'
+  return handover?.webhook === undefined ? '' : 'webhook'
+}
+
 function AssistantForm({ name, body, choices, saved }: FormProps) {
   const { draft, set, field } = useDraft({
     ...body,
@@ -124,6 +131,9 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
     system_prompt: body.system_prompt ?? '',
     questions: body.questions.join('\n'),
     origins: body.allowed_origins?.join('\n') ?? '',
+    people: wayOf(body.handover),
+    reachedAt: body.handover?.url ?? body.handover?.webhook ?? '',
+    after: String(body.handover?.after ?? ''),
   })
   const [kept, setKept] = useState<typeof draft>()
   const models = choices.models?.map(({ id }) => id) ?? []
@@ -134,7 +144,8 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
       .map((line) => line.trim())
       .filter(Boolean)
   const save = async () => {
-    const { as, origins, questions, allowed_origins: _, system_prompt: prompt, ...rest } = draft
+    const { as, origins, questions, people, reachedAt, after, ...others } = draft
+    const { allowed_origins: _, handover: __, system_prompt: prompt, ...rest } = others
     setKept(undefined)
     await send('PUT', `/assistants/${encodeURIComponent(as)}`, {
       ...rest,
@@ -142,6 +153,7 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
       questions: lines(questions),
       ...(prompt && { system_prompt: prompt }),
       ...(lines(origins).length > 0 && { allowed_origins: lines(origins) }),
+      ...(people !== '' && { handover: { [people]: reachedAt, ...(after && { after: Number(after) }) } }),
     })
     setKept(draft)
     saved(as)
@@ -226,10 +238,44 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
         change={(followups) => set({ followups })}
       />
       <CheckField
+        label="Take texts and PDFs with a question"
+        checked={draft.attachments ?? false}
+        change={(attachments) => set({ attachments })}
+      />
+      <CheckField
         label="Let the model ask for further searches, at the price of two calls"
         checked={draft.retrieval === 'agentic'}
         change={(looksAgain) => set({ retrieval: looksAgain ? 'agentic' : 'plain' })}
       />
+      <SelectField
+        label="How visitors reach people"
+        value={draft.people}
+        options={Object.entries(WAYS)}
+        change={(people) => set({ people: people as keyof typeof WAYS })}
+      />
+      {draft.people !== '' && (
+        <>
+          <TextField
+            label={draft.people === 'url' ? 'Address' : 'Webhook'}
+            required
+            placeholder={
+              draft.people === 'url' ? 'mailto:help@example.com' : 'https://desk.example.com/parley'
+            }
+            hint={
+              draft.people === 'webhook' &&
+              'It gets the form and the conversation, signed. `GET /assistants/NAME` has the secret to check that.'
+            }
+            {...field('reachedAt')}
+          />
+          <TextField
+            label="Offer it after so many declined answers"
+            pattern="10|[1-9]"
+            title="1 to 10"
+            placeholder="Empty: the button alone"
+            {...field('after')}
+          />
+        </>
+      )}
     </Form>
   )
 }
