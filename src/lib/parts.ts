@@ -27,6 +27,15 @@ export interface FilePart {
   name: string
   /** absent once its turn has begun: the log and the history name files, and do not keep them */
   text?: string
+  /** in the place of a text, and absent in the same way */
+  picture?: Picture
+}
+
+/** A picture as models take it. */
+export interface Picture {
+  media_type: string
+  /** base64 */
+  data: string
 }
 
 /** The model wants a tool to run. */
@@ -62,6 +71,10 @@ export function addText(content: Part[], said: string): void {
   if (last?.type === 'text') last.text += said
   else content.push(...contentOf(said))
 }
+
+/** The pictures among the files of a question. */
+export const picturesOf = (content: readonly Part[]): Picture[] =>
+  filesOf(content).flatMap(({ picture }) => picture ?? [])
 
 const isFile = (part: Part): part is FilePart => part.type === 'file'
 
@@ -105,7 +118,12 @@ const partShape: () => v.GenericSchema<Part> = once(() =>
       data: v.string(),
       name: v.exactOptional(v.string()),
     }),
-    v.object({ type: v.literal('file'), name: v.string(), text: v.exactOptional(v.string()) }),
+    v.object({
+      type: v.literal('file'),
+      name: v.string(),
+      text: v.exactOptional(v.string()),
+      picture: v.exactOptional(v.object({ media_type: v.string(), data: v.string() })),
+    }),
     v.object({ type: v.literal('tool_call'), id: v.string(), name: v.string(), arguments: v.string() }),
     v.object({ type: v.literal('tool_result'), id: v.string(), text: v.string() }),
   ]),

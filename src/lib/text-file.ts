@@ -2,6 +2,8 @@
 
 /** Files of one question, at most. */
 export const MOST_FILES = 10
+/** Characters of base64 of the pictures of one question, at most: what a turn is begun with has to fit into a row of 2 MB. */
+export const MOST_PICTURES = 1_400_000
 /** Characters of a file's name that are kept. */
 export const LONGEST_FILE_NAME = 200
 

@@ -4,14 +4,15 @@
  */
 
 import { callOptions, ProviderCall, parseObject, textCall, wording } from './call'
-import type {
-  AnswerForm,
-  ChatMessage,
-  ConversationModelConfig,
-  Delta,
-  FinishReason,
-  GenerationRequest,
-  LanguageModelProvider,
+import {
+  type AnswerForm,
+  type ConversationModelConfig,
+  type Delta,
+  type FinishReason,
+  type GenerationRequest,
+  type LanguageModelProvider,
+  messagesIn,
+  type Said,
 } from './language-model'
 import { finishReasonIn, Reply, usageOf } from './reply'
 import { allowString, modelId, requireString, samplingOf, withoutTrailingSlash } from './sampling'
@@ -58,11 +59,21 @@ function sampling(config: ConversationModelConfig, form?: AnswerForm): Record<st
 }
 
 /** Chat messages in Anthropic's form. */
-function conversation(messages: ChatMessage[]): Record<string, unknown> {
+function conversation(request: Said): Record<string, unknown> {
+  const { messages } = request
   const system = messages.filter(({ role }) => role === 'system').map(({ content }) => content)
   return {
     ...(system.length > 0 && { system: system.join('\n\n') }),
-    messages: messages.filter(({ role }) => role !== 'system'),
+    messages: messagesIn(request, ({ role, content }, pictures) => ({
+      role,
+      content:
+        pictures.length === 0
+          ? content
+          : [
+              ...pictures.map((picture) => ({ type: 'image', source: { type: 'base64', ...picture } })),
+              { type: 'text', text: content },
+            ],
+    })).filter(({ role }) => role !== 'system'),
   }
 }
 
@@ -73,7 +84,7 @@ async function* generate(
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
   const call = textCall(callOptions(config, WORDING, env), signal)
-  const body = { ...sampling(config, request.form), ...conversation(request.messages) }
+  const body = { ...sampling(config, request.form), ...conversation(request) }
   const response = await call.fetch(
     url(config),
     post(config, request.stream ? { ...body, stream: true } : body),

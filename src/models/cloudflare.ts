@@ -7,11 +7,14 @@
 
 import { callOptions, ProviderCall, parseObject, wording } from './call'
 import { aiBinding, runUntil } from './egress'
-import type {
-  ConversationModelConfig,
-  Delta,
-  GenerationRequest,
-  LanguageModelProvider,
+import {
+  type ConversationModelConfig,
+  chatMessage,
+  type Delta,
+  type GenerationRequest,
+  type LanguageModelProvider,
+  messagesIn,
+  type Said,
 } from './language-model'
 import { readStream, readWhole } from './openai-compatible'
 import { faultOfStatus, ProviderError, type Upstream } from './provider-error'
@@ -117,7 +120,8 @@ const FULL =
 const THINKS = /\/(?:glm-4\.7-flash|gemma-4-26b-a4b-it)$/
 
 /** A model's inputs. Thinking is off unless the conversation model sets a `reasoning_effort`. */
-function inputsOf(config: ConversationModelConfig, messages: GenerationRequest['messages']) {
+function inputsOf(config: ConversationModelConfig, request: Said) {
+  const messages = messagesIn(request, chatMessage)
   const sampling = chatSampling(config, modelId(config.model_name))
   const { reasoning_effort: effort = 'none', ...rest } = sampling
   return THINKS.test(config.model_name) && effort === 'none'
@@ -132,7 +136,7 @@ async function* generate(
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
   const call = new ProviderCall({ ...options(config, env), timeoutStatus: 400 }, signal)
-  const reply = await open(call, config, env, inputsOf(config, request.messages))
+  const reply = await open(call, config, env, inputsOf(config, request))
   const deltas =
     reply === null || reply instanceof ReadableStream
       ? readStream(call, call.events(reply))
@@ -172,7 +176,12 @@ export const cloudflare: LanguageModelProvider = {
   destination: (config, env) => (usesBinding(config, env) ? undefined : url(config)),
   async probe(config, env) {
     const call = new ProviderCall({ ...options(config, env), timeoutStatus: 408 })
-    const reply = await open(call, config, env, inputsOf(config, [{ role: 'user', content: 'hello' }]))
+    const reply = await open(
+      call,
+      config,
+      env,
+      inputsOf(config, { messages: [{ role: 'user', content: 'hello' }] }),
+    )
     // Any reply passes the check. Cancel it: reading on would cost money.
     if (reply instanceof ReadableStream) await reply.cancel()
     call.close()

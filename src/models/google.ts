@@ -1,14 +1,15 @@
 /** `google/`: Gemini over its REST API. The key is in a header, so that it never appears in a logged URL. */
 
 import { callOptions, ProviderCall, parseObject, textCall, wording } from './call'
-import type {
-  AnswerForm,
-  ChatMessage,
-  ConversationModelConfig,
-  Delta,
-  FinishReason,
-  GenerationRequest,
-  LanguageModelProvider,
+import {
+  type AnswerForm,
+  type ConversationModelConfig,
+  type Delta,
+  type FinishReason,
+  type GenerationRequest,
+  type LanguageModelProvider,
+  messagesIn,
+  type Said,
 } from './language-model'
 import { finishReasonIn, isCount, Reply, usageOf } from './reply'
 import { allowString, geminiSampling, modelId, requireString, withoutTrailingSlash } from './sampling'
@@ -30,13 +31,19 @@ const post = (config: ConversationModelConfig, body: unknown): RequestInit => ({
 })
 
 /** Chat messages in Gemini's form: the system prompt apart, the assistant called `model`. */
-export function contents(messages: ChatMessage[]): Record<string, unknown> {
-  const system = messages.filter((message) => message.role === 'system').map((message) => message.content)
+export function contents(request: Said): Record<string, unknown> {
+  const system = request.messages
+    .filter((message) => message.role === 'system')
+    .map((message) => message.content)
   return {
     ...(system.length > 0 && { system_instruction: { parts: [{ text: system.join('\n\n') }] } }),
-    contents: messages
-      .filter((message) => message.role !== 'system')
-      .map(({ role, content }) => ({ role: role === 'user' ? 'user' : 'model', parts: [{ text: content }] })),
+    contents: messagesIn(request, ({ role, content }, pictures) => ({
+      role: role === 'user' ? 'user' : role === 'system' ? role : 'model',
+      parts: [
+        ...pictures.map(({ media_type: mimeType, data }) => ({ inlineData: { mimeType, data } })),
+        { text: content },
+      ],
+    })).filter(({ role }) => role !== 'system'),
   }
 }
 
@@ -60,7 +67,7 @@ async function* generate(
   const method = request.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
   const response = await call.fetch(
     url(config, method),
-    post(config, { ...contents(request.messages), ...generationConfig(config, request.form) }),
+    post(config, { ...contents(request), ...generationConfig(config, request.form) }),
   )
   yield* readContents(call, request.stream ? call.events(response.body) : [await call.text(response)])
 }
@@ -131,7 +138,7 @@ export const google: LanguageModelProvider = {
   destination: (config) => url(config, 'generateContent'),
   async probe(config, env) {
     const call = new ProviderCall({ ...options(config, env), timeoutStatus: 408 })
-    const hello = contents([{ role: 'user', content: 'hello' }])
+    const hello = contents({ messages: [{ role: 'user', content: 'hello' }] })
     const response = await call.fetch(
       url(config, 'generateContent'),
       post(config, { ...hello, ...generationConfig(config) }),

@@ -6,6 +6,8 @@
  * of the provider.
  */
 
+import type { Picture } from '../lib/parts'
+
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant'
   content: string
@@ -34,6 +36,8 @@ export interface GenerationRequest {
   sources: Source[]
   /** the conversation so far, oldest first; for `standalone`, and its last turn for `followups` */
   history: ChatMessage[]
+  /** pictures that belong to the last message, which is the question */
+  pictures?: readonly Picture[]
   /** the form that the reply has to have, for `answer` */
   form?: AnswerForm
   /** the trace keeps its text, since readers may not get it */
@@ -41,6 +45,35 @@ export interface GenerationRequest {
   /** false asks for the reply in one piece, if the provider can do both */
   stream: boolean
 }
+
+/** What a model is told. */
+export type Said = Pick<GenerationRequest, 'messages' | 'pictures'>
+
+/**
+ * The messages in a provider's form, but for the system's where a form has them apart.
+ * @param form of one message, and the pictures that belong to it
+ */
+export function messagesIn<T>(
+  { messages, pictures = [] }: Said,
+  form: (message: ChatMessage, pictures: readonly Picture[]) => T,
+): T[] {
+  return messages.map((message, at) => form(message, at === messages.length - 1 ? pictures : []))
+}
+
+/** A message of chat completions: text, or a list of parts where there are pictures. */
+export const chatMessage = ({ role, content }: ChatMessage, pictures: readonly Picture[]) => ({
+  role,
+  content:
+    pictures.length === 0
+      ? content
+      : [
+          { type: 'text', text: content },
+          ...pictures.map(({ media_type, data }) => ({
+            type: 'image_url',
+            image_url: { url: `data:${media_type};base64,${data}` },
+          })),
+        ],
+})
 
 export type FinishReason = 'stop' | 'length' | 'content_filter' | 'other'
 

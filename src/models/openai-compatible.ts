@@ -17,13 +17,15 @@ import {
   wording,
 } from './call'
 import { requireAllowed } from './egress'
-import type {
-  AnswerForm,
-  ConversationModelConfig,
-  Delta,
-  FinishReason,
-  GenerationRequest,
-  LanguageModelProvider,
+import {
+  type AnswerForm,
+  type ConversationModelConfig,
+  chatMessage,
+  type Delta,
+  type FinishReason,
+  type GenerationRequest,
+  type LanguageModelProvider,
+  messagesIn,
 } from './language-model'
 import { finishReasonIn, Reply, usageOf } from './reply'
 import {
@@ -92,7 +94,7 @@ async function* generateChat(
     endpoint.url,
     post(endpoint, {
       ...body,
-      messages: request.messages,
+      messages: messagesIn(request, chatMessage),
       ...(request.form && { response_format: responseFormat(request.form) }),
       ...(request.stream && { stream: true, ...(stream_options !== undefined && { stream_options }) }),
     }),

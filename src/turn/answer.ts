@@ -1,7 +1,7 @@
 /** The model call that answers the question: its prompt, its text as readers see it, and the form that the request asks for. */
 import { ApiError, coded } from '../errors'
 import { requireShallow } from '../lib/json'
-import { textOf } from '../lib/parts'
+import { picturesOf, textOf } from '../lib/parts'
 import { settlesWithin } from '../lib/waiting'
 import type { AnswerForm, ChatMessage, Source } from '../models/language-model'
 import { namespaceOf } from '../models/providers'
@@ -46,6 +46,7 @@ export async function answerQuestion(
   onText: (text: string) => void,
 ): Promise<Answered> {
   const { model, labels, given, form } = request
+  const pictures = picturesOf(request.question)
   const cited = labels ? citing(model.system_prompt) : model.system_prompt
   const filter = suggests ? new SuggestionFilter() : undefined
   const shown: string[] = []
@@ -71,6 +72,7 @@ export async function answerQuestion(
       question,
       sources,
       history: [],
+      ...(pictures.length > 0 && { pictures }),
       ...(form && { form }),
       ...(request.support?.below === 'withhold' && { keepsText: true as const }),
       // Always stream: readers who follow the turn see the answer grow, even if its caller reads it whole.

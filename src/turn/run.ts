@@ -296,7 +296,9 @@ function beginning(request: AskRequest, now: number): History {
 
 /** The question's files as documents. They have no id, so a citation cannot point to them. */
 const attachmentsOf = ({ question }: AskRequest): Source[] =>
-  filesOf(question).map(({ name, text = '' }) => ({ collection: '', document: { file: name, text } }))
+  filesOf(question).flatMap(({ name, text }) =>
+    text === undefined ? [] : { collection: '', document: { file: name, text } },
+  )
 
 /**
  * Searches for the question. A follow-up is rewritten to stand alone first.

@@ -56,7 +56,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
     page.on('filechooser', (chooser) => choosers.push(chooser))
     await field(page).focus()
   }
-  const button = () => page.getByRole('button', { name: 'Attach text or PDF files' })
+  const button = () => page.getByRole('button', { name: 'Attach files' })
   const chips = () => page.locator('.attachments .file-name')
   const focused = () =>
     page.evaluate(
@@ -111,7 +111,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
     await open()
     await button().waitFor()
     const limits = await button().getAttribute('aria-description')
-    expect(limits).toMatch(/^Text and PDF files: up to 10, with \d+ KB of text together\.$/)
+    expect(limits).toMatch(/^Texts, PDFs and pictures: up to 10, with \d+ KB of text together\.$/)
     const bytes = Number(/(\d+) KB/.exec(limits!)![1]) * 1024
     await choose(
       file('fits.txt'),
@@ -146,11 +146,36 @@ describe.runIf(CHROMIUM)('the widget', () => {
     expect(brought[0]![2]!.text).toBe('## Page 1\n\nThe key of the attic')
   })
 
+  test('brings pictures, made smaller than what the model takes', async () => {
+    await open()
+    await button().waitFor()
+    // Made in the browser: 2,000 pixels wide.
+    const png = await page.evaluate(`(() => {
+      const canvas = Object.assign(document.createElement('canvas'), { width: 2000, height: 1000 })
+      canvas.getContext('2d').fillRect(0, 0, 900, 900)
+      return canvas.toDataURL('image/png').split(',')[1]
+    })()`)
+    await choose({ ...file('cat.png', Buffer.from(String(png), 'base64')), mimeType: 'image/png' })
+    await chips().first().waitFor()
+    const sent = page.waitForRequest(
+      (request) => request.method() === 'POST' && request.url().endsWith('/conversations'),
+    )
+    await ask(page, 'What is on it?')
+    const [picture] = JSON.parse((await sent).postData()!).files
+    expect(picture).toMatchObject({ name: 'cat.png', type: 'image/jpeg' })
+    const size = await page.evaluate(`createImageBitmap(
+      new Blob([Uint8Array.from(atob('${picture.data}'), (letter) => letter.charCodeAt(0))], { type: 'image/jpeg' })
+    ).then(({ width, height }) => [width, height])`)
+    expect(size).toEqual([1_568, 784])
+    await answered(page)
+    expect(stage.writer.pictures.at(-1)).toEqual([`data:image/jpeg;base64,${picture.data}`])
+  })
+
   test('lets files be attached and removed with the keyboard alone', async () => {
     await open()
     await button().waitFor()
     await page.keyboard.press('Shift+Tab')
-    expect(await focused()).toBe('Attach text or PDF files')
+    expect(await focused()).toBe('Attach files')
     await page.keyboard.press('Enter')
     await give(file('a.txt'), file('b.txt'))
     await expect.poll(() => chips().count()).toBe(2)
@@ -162,7 +187,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
     expect(await focused()).toBe('Remove: b.txt')
     await page.keyboard.press('Space')
     expect(await chips().count()).toBe(0)
-    expect(await focused()).toBe('Attach text or PDF files')
+    expect(await focused()).toBe('Attach files')
   })
 
   for (const { size, scheme, options } of [
@@ -181,7 +206,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
       )
       await page.getByText('Not attached: x.bin.').waitFor()
       expect(await violations(page)).toEqual([])
-      for (const name of ['Attach text or PDF files', 'Remove: a note']) {
+      for (const name of ['Attach files', 'Remove: a note']) {
         const box = await page.getByRole('button', { name }).boundingBox()
         expect(Math.min(box!.width, box!.height)).toBeGreaterThanOrEqual(24)
       }
@@ -198,7 +223,7 @@ describe.runIf(CHROMIUM)('the widget of an assistant without attachments', () =>
     try {
       const page = await stage.tab(await stage.visitor())
       await page.locator('.suggestion').first().waitFor()
-      expect(await page.getByRole('button', { name: 'Attach text or PDF files' }).count()).toBe(0)
+      expect(await page.getByRole('button', { name: 'Attach files' }).count()).toBe(0)
       await bring(page, 'drop', 'a.txt', 'a')
       await ask(page)
       await answered(page)

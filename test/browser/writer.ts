@@ -8,6 +8,8 @@ export interface Writer {
   answer: (question: string, documents: Record<string, unknown>[]) => string
   /** what it suggests to ask next */
   followups: string[]
+  /** addresses of the pictures that each answer was asked with */
+  pictures: string[][]
   /** Has answers wait before this piece of eight characters, until `go`. */
   holdAt(piece: number): void
   go(): void
@@ -26,6 +28,7 @@ export async function startWriter(): Promise<Writer> {
   const state = {
     answer: (question: string, _: Record<string, unknown>[]): string => `You asked: ${question}`,
     followups: [] as string[],
+    pictures: [] as string[][],
     gap: 0,
     begun: 0,
     holdAt(piece: number) {
@@ -41,7 +44,11 @@ export async function startWriter(): Promise<Writer> {
     let body = ''
     for await (const piece of request) body += piece
     const { messages, stream } = JSON.parse(body)
-    const content = String(messages.at(-1).content)
+    const said = messages.at(-1).content
+    const parts: { type: string; text?: string; image_url?: { url: string } }[] = Array.isArray(said)
+      ? said
+      : [{ type: 'text', text: said }]
+    const content = parts.map(({ text = '' }) => text).join('')
     const answers = content.includes('<Answer>')
     const asksNext = !answers && !isStandalone(content) && content !== 'hello'
     const written = answers
@@ -51,7 +58,10 @@ export async function startWriter(): Promise<Writer> {
         : isStandalone(content)
           ? questionIn(content)
           : 'Hello.'
-    if (answers) state.begun += 1
+    if (answers) {
+      state.begun += 1
+      state.pictures.push(parts.flatMap(({ image_url }) => image_url?.url ?? []))
+    }
     if (stream !== true) {
       const message = { role: 'assistant', content: written }
       response.writeHead(200, { 'content-type': 'application/json' })

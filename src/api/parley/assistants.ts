@@ -4,7 +4,7 @@ import { handOver } from '../../conversation/conversations'
 import { handoverSecret } from '../../conversation/handover'
 import { ApiError } from '../../errors'
 import { mapFew } from '../../lib/few'
-import { MOST_FILES } from '../../lib/text-file'
+import { MOST_FILES, MOST_PICTURES } from '../../lib/text-file'
 import { titleOf } from '../../models/extractive/sentences'
 import {
   type AssistantConfig,
@@ -27,7 +27,7 @@ import { askerOf } from '../http/admit-turn'
 import { openAssistant } from '../http/chat-names'
 import { json } from '../http/deliver'
 import { ofRequest, planRetrieval, runSearch, SEARCHES_AT_ONCE } from '../http/plan'
-import { roomForFiles } from '../shared/assistant'
+import { roomForFiles, takesPictures } from '../shared/assistant'
 import type { operations } from './operations'
 import type { Served } from './route'
 
@@ -81,7 +81,13 @@ export async function front(served: Serving<'frontOfAssistant'>): Promise<Respon
   const assistant = await openAssistant(served, served.access, served.path.assistant)
   const { name, questions, followups, title_field, url_field, citation_field } = assistant
   const model = assistant.attachments && (await findModel(served.env, assistant.model))
-  const attachments = model ? { files: MOST_FILES, bytes: roomForFiles(model) } : undefined
+  const attachments = model
+    ? {
+        files: MOST_FILES,
+        bytes: roomForFiles(model),
+        ...(takesPictures(model) && { pictures: MOST_PICTURES }),
+      }
+    : undefined
   const { webhook, ...people } = assistant.handover ?? {}
   const handover = assistant.handover && { ...people, ...(webhook !== undefined && { form: true }) }
   return json({ name, questions, followups, title_field, url_field, citation_field, attachments, handover })

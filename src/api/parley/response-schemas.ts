@@ -359,6 +359,12 @@ export const AssistantFront = v.object({
       v.object({
         files: v.pipe(v.number(), v.description('Files of one question, at most')),
         bytes: v.pipe(v.number(), v.description('Bytes of UTF-8 of their names and texts together, at most')),
+        pictures: v.optional(
+          v.pipe(
+            v.number(),
+            v.description('Characters of base64 of its pictures together. Absent: no pictures'),
+          ),
+        ),
       }),
       v.description('What a question may bring. Absent: no files'),
     ),

@@ -4,7 +4,7 @@
  */
 import * as v from 'valibot'
 import { once } from '../../lib/once.ts'
-import { LONGEST_FILE_NAME, MOST_FILES } from '../../lib/text-file.ts'
+import { LONGEST_FILE_NAME, MOST_FILES, MOST_PICTURES } from '../../lib/text-file.ts'
 import { LONGEST_QUESTION, QUESTION_EMPTY, QUESTION_TOO_LONG } from '../../turn/question-length.ts'
 
 /** No id is longer than this: longer ones are not looked up. */
@@ -44,18 +44,24 @@ const Files = once(() =>
       v.strictObject({
         name: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_FILE_NAME)),
         type: v.optional(
+          v.pipe(v.string(), v.maxLength(255), v.description('Media type, such as `text/markdown`')),
+        ),
+        text: v.optional(v.string()),
+        data: v.optional(
           v.pipe(
             v.string(),
-            v.maxLength(255),
-            v.description('Media type, such as `text/markdown`; text only'),
+            v.maxLength(MOST_PICTURES),
+            v.regex(/^[A-Za-z0-9+/]+={0,2}$/, 'Expected base64.'),
+            v.description(
+              'A picture in base64, of the `type` PNG, JPEG, WebP or GIF, in the place of a text',
+            ),
           ),
         ),
-        text: v.string(),
       }),
     ),
     v.maxLength(MOST_FILES),
     v.description(
-      "Text files that this answer may use. Together they take half of the model's `max_bytes` at most. They are not stored",
+      "Texts and pictures that this answer may use. Texts take half of the model's `max_bytes` at most, pictures 1,400,000 characters together. They are not stored",
     ),
   ),
 )

@@ -6,14 +6,15 @@ import { answeredTurns, endedTurn, openRow } from '../../conversation/conversati
 import { deleteConversation } from '../../conversation/expiry'
 import { ApiError, unwrap } from '../../errors'
 import { once } from '../../lib/once'
-import { contentOf, type FilePart, textOf } from '../../lib/parts'
-import { isTextFile } from '../../lib/text-file'
+import { contentOf, type FilePart, picturesOf, textOf } from '../../lib/parts'
+import { isTextFile, MOST_PICTURES } from '../../lib/text-file'
 import type { AnswerForm, ConversationModelConfig } from '../../models/language-model'
-import { requireFormOf } from '../../models/providers'
+import { namespaceOf, requireFormOf } from '../../models/providers'
 import { acceptedBy } from '../../models/sampling'
 import type { Assistant } from '../../registry/assistants'
 import type { Reading, Wording } from '../../turn/events'
 import type { Turn } from '../../turn/fold'
+import { hasGuardrail } from '../../turn/guardrail'
 import type { TranscriptMessage } from '../../turn/look-back'
 import { byteLength, defaultPromptOf, formBytes } from '../../turn/prompt'
 import type { Asker, Replacement } from '../../turn/request'
@@ -178,20 +179,31 @@ function settingsOf(
 interface SentFile {
   name: string
   type?: string | undefined
-  text: string
+  text?: string | undefined
+  /** base64 of a picture, in the place of a text */
+  data?: string | undefined
 }
 
-/** Converts files in a JSON body to parts. @throws ApiError 400 for a file that is not text */
+const PICTURES = ['image/png', 'image/jpeg', 'image/webp', 'image/gif']
+
+/** Converts files in a JSON body to parts. @throws ApiError 400 for a file that is neither a text nor a picture */
 export function partsOf(files: readonly SentFile[] = []): FilePart[] {
-  return files.map(({ name, type = '', text }, index) => {
+  return files.map(({ name, type = '', text, data }, index) => {
     const mediaType = type.split(';')[0]!.trim().toLowerCase()
+    if ((text === undefined) === (data === undefined))
+      throw new ApiError(400, `\`files.${index}\`: Give either \`text\` or \`data\`.`)
+    if (data !== undefined) {
+      if (!PICTURES.includes(mediaType))
+        throw new ApiError(400, `\`files.${index}.type\`: Expected one of ${PICTURES.join(', ')}.`)
+      return { type: 'file', name, picture: { media_type: mediaType, data } }
+    }
     if (type !== '' && !isTextFile(name, mediaType)) {
       throw new ApiError(
         400,
         `\`files.${index}\`: \`${name}\` (${mediaType}) is not supported: attachments have to be text.`,
       )
     }
-    return { type: 'file', name, text }
+    return { type: 'file', name, text: text! }
   })
 }
 
@@ -208,6 +220,7 @@ export function requireRoom(
   model: ConversationModelConfig,
   form?: AnswerForm | undefined,
 ): void {
+  requirePictures(files, model)
   const most = roomForFiles(model)
   const bytes = files.reduce((sum, { name, text = '' }) => sum + byteLength(name) + byteLength(text), 0)
   if (bytes > most) {
@@ -220,6 +233,26 @@ export function requireRoom(
     )
   }
 }
+
+/** @throws ApiError 400 for pictures that are too large, or that this model does not read or its guardrail cannot judge */
+function requirePictures(files: readonly FilePart[], model: ConversationModelConfig): void {
+  const size = picturesOf(files).reduce((sum, { data }) => sum + data.length, 0)
+  if (size === 0) return
+  if (size > MOST_PICTURES)
+    throw new ApiError(
+      400,
+      `The pictures are too large: a question takes ${MOST_PICTURES} characters of base64.`,
+    )
+  if (!takesPictures(model))
+    throw new ApiError(
+      400,
+      'This model takes no pictures: the built-in one reads none, and no guardrail judges them.',
+    )
+}
+
+/** Whether a model may be sent pictures. Whether it reads them, its provider says. */
+export const takesPictures = (model: ConversationModelConfig): boolean =>
+  namespaceOf(model.model_name) !== 'local' && !hasGuardrail({ model })
 
 /**
  * An assistant without a setting for files accepts them only on the AI Chat Protocol, whose clients send them.

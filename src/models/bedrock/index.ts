@@ -8,13 +8,14 @@ import { AwsV4Signer } from 'aws4fetch'
 import { ApiError } from '../../errors'
 import { rest, worked } from '../../lib/waiting'
 import { callOptions, endingWith, LARGEST_EVENT, ProviderCall, parseObject, textCall, wording } from '../call'
-import type {
-  ChatMessage,
-  ConversationModelConfig,
-  Delta,
-  FinishReason,
-  GenerationRequest,
-  LanguageModelProvider,
+import {
+  type ConversationModelConfig,
+  type Delta,
+  type FinishReason,
+  type GenerationRequest,
+  type LanguageModelProvider,
+  messagesIn,
+  type Said,
 } from '../language-model'
 import type { Fault } from '../provider-error'
 import { finishReasonIn, Reply, usageOf } from '../reply'
@@ -72,7 +73,7 @@ async function* generate(
 ): AsyncGenerator<Delta> {
   const call = textCall(callOptions(config, WORDING, env), signal)
   const target = url(config, request.stream ? 'converse-stream' : 'converse')
-  const body = { ...conversation(request.messages), ...inferenceConfig(config) }
+  const body = { ...conversation(request), ...inferenceConfig(config) }
   const response = await call.fetch(target, () => signed(config, target, body))
   yield* request.stream
     ? readStream(call, call.read(response.body, readFrames))
@@ -109,7 +110,7 @@ export const bedrock: LanguageModelProvider = {
     const call = new ProviderCall({ ...callOptions(config, WORDING, env), timeoutStatus: 408 })
     const target = url(config, 'converse')
     const hello = {
-      ...conversation([{ role: 'user', content: 'hello' }]),
+      ...conversation({ messages: [{ role: 'user', content: 'hello' }] }),
       ...inferenceConfig(config, 1),
     }
     await call.text(await call.fetch(target, () => signed(config, target, hello)))
@@ -121,13 +122,19 @@ export const bedrock: LanguageModelProvider = {
 // Bedrock's Converse API: its messages, and the deltas of its replies, whole and streamed.
 
 /** Chat messages in Converse's form: the system prompt is separate, and each text is a block. */
-function conversation(messages: ChatMessage[]): Record<string, unknown> {
-  const system = messages.filter(({ role }) => role === 'system')
+function conversation(request: Said): Record<string, unknown> {
+  const system = request.messages.filter(({ role }) => role === 'system')
   return {
     ...(system.length > 0 && { system: system.map(({ content }) => ({ text: content })) }),
-    messages: messages
-      .filter(({ role }) => role !== 'system')
-      .map(({ role, content }) => ({ role, content: [{ text: content }] })),
+    messages: messagesIn(request, ({ role, content }, pictures) => ({
+      role,
+      content: [
+        ...pictures.map(({ media_type, data }) => ({
+          image: { format: media_type.replace('image/', ''), source: { bytes: data } },
+        })),
+        { text: content },
+      ],
+    })).filter(({ role }) => role !== 'system'),
   }
 }
 

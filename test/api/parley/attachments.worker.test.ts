@@ -1,12 +1,13 @@
-/** Text files with a question on Parley's own routes, inside workerd. */
+/** Texts and pictures with a question on Parley's own routes, inside workerd. */
 import { parse } from 'valibot'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { beforeAll, describe, expect, it, vi } from 'vitest'
 import * as schemas from '../../../src/api/parley/response-schemas'
 import { call } from '../typesense/api'
-import { ask, makeKey, setStage } from './stage'
+import { ask, MODEL, makeKey, setStage } from './stage'
 
 const QUESTION = 'Who is called Kane?'
 const NOTE = { name: 'note.txt', type: 'text/plain', text: 'The guest is called Kane.' }
+const PICTURE = { name: 'cat.png', type: 'image/png', data: 'iVBORw0KGgo=' }
 const VISITOR = { 'x-parley-visitor': 'a-visitor-of-a-page-0123456789-abcdefghij' }
 const keys: Record<string, string> = {}
 
@@ -47,6 +48,47 @@ describe('a question with files', () => {
     // The model's answer may quote a file: that is the answer's, and is kept.
     const rest = JSON.stringify(conversation).replaceAll(JSON.stringify(answer).slice(1, -1), '')
     expect(rest).not.toContain('7d1f0c')
+  })
+
+  it('brings pictures to a language model, which the conversation does not keep', async () => {
+    const asked: { content: unknown }[] = []
+    vi.spyOn(globalThis, 'fetch').mockImplementation(async (_, init) => {
+      asked.push(JSON.parse(String(init?.body)).messages?.at(-1))
+      const message = { role: 'assistant', content: 'A cat.' }
+      return Response.json({ choices: [{ message, finish_reason: 'stop' }], usage: {} })
+    })
+    const model = { ...MODEL, model_name: 'openai/gpt-4o', api_key: 'sk-x' }
+    const seeing = { model: 'sees', collections: ['facts'], attachments: true }
+    expect((await call('POST', '/conversations/models', { body: { ...model, id: 'sees' } }))[0]).toBe(201)
+    expect((await call('PUT', '/assistants/sees', { body: seeing }))[0]).toBe(200)
+    keys.sees = await makeKey({ actions: ['documents:search'], limits: { assistant: 'sees' } })
+    const [, front] = await call('GET', '/a/sees', { key: keys.sees })
+    expect(front.attachments.pictures).toBe(1_400_000)
+    expect((await call('GET', '/a/open', { key: keys.open! }))[1].attachments.pictures).toBeUndefined()
+    const [status, answered] = await bring([PICTURE, NOTE], 'sees')
+    expect([status, answered.answer]).toEqual([200, 'A cat.'])
+    expect(asked.at(-1)!.content).toMatchObject([
+      { type: 'text', text: expect.stringContaining('The guest is called Kane.') },
+      { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } },
+    ])
+    const [, conversation] = await call('GET', `/conversations/${answered.conversation_id}/trace`)
+    expect(JSON.stringify(conversation)).not.toContain('iVBORw0KGgo')
+    // A guardrail judges texts alone.
+    const guarded = { ...model, id: 'guarded', input_guardrail_prompt: 'Nothing rude.' }
+    expect((await call('POST', '/conversations/models', { body: guarded }))[0]).toBe(201)
+    expect((await ask({ model: 'guarded', files: [PICTURE] }))[0]).toBe(400)
+    vi.restoreAllMocks()
+  })
+
+  it('is told what is wrong with a picture', async () => {
+    const says = async (file: unknown) => (await bring([file]))[1].message
+    expect(await says(PICTURE)).toMatch(/^This model takes no pictures: the built-in one reads none/)
+    expect(await says({ ...PICTURE, type: 'image/svg+xml' })).toMatch(
+      /^`files.0.type`: Expected one of image\/png/,
+    )
+    expect(await says({ ...PICTURE, data: 'no base64!' })).toMatch(/^`files.0.data`: Expected base64/)
+    expect(await says({ ...PICTURE, text: 'and a text' })).toBe('`files.0`: Give either `text` or `data`.')
+    expect(await says({ name: 'empty.txt' })).toBe('`files.0`: Give either `text` or `data`.')
   })
 
   it.each(['closed', 'silent'])('is refused by an assistant that does not allow them: %s', async (name) => {

@@ -1,4 +1,4 @@
-/** Texts and PDFs that a visitor attaches to the next question: by a button, by dropping them, or by pasting them. */
+/** Texts, PDFs and pictures that a visitor attaches to the next question: by a button, by dropping them, or by pasting them. */
 import { h, iconButton } from './dom'
 import type { Pdf } from './pdf'
 import type { AttachedFile, FileLimits } from './wire'
@@ -7,6 +7,8 @@ import type { Words } from './words'
 /** Characters of a file's name that the server takes. */
 const LONGEST_NAME = 200
 const KB = 1024
+/** Pixels of a picture's longer side, as models take it, and how well it is kept. */
+const PICTURE = { side: 1_568, quality: 0.8 }
 /** Bytes of a PDF that are read. */
 const LONGEST_PDF = 20 * KB * KB
 
@@ -62,8 +64,10 @@ export class Attachments {
     if (!limits) this.#files = []
     else {
       const size = limits.bytes < KB ? `${limits.bytes} B` : `${Math.floor(limits.bytes / KB)} KB`
-      const { fileLimits } = this.#words
-      this.#hint.textContent = fileLimits.replace('{files}', String(limits.files)).replace('{size}', size)
+      const { fileLimits, pictureLimits } = this.#words
+      this.#hint.textContent = (limits.pictures ? pictureLimits : fileLimits)
+        .replace('{files}', String(limits.files))
+        .replace('{size}', size)
       this.button.title = `${this.#words.attach}. ${this.#hint.textContent}`
       this.button.setAttribute('aria-description', this.#hint.textContent)
     }
@@ -118,6 +122,11 @@ export class Attachments {
     const cut: string[] = []
     for (const file of files) {
       const name = file.name.slice(0, LONGEST_NAME)
+      const picture = /^image\//.test(file.type) ? await this.#pictured(file, name) : undefined
+      if (picture) {
+        this.#files.push(picture)
+        continue
+      }
       const isPdf = file.type === 'application/pdf' || /\.pdf$/i.test(name)
       const text = await (isPdf ? this.#printed(file) : this.#textOf(file))
       // Nobody can make a PDF shorter, as they can a text.
@@ -148,6 +157,28 @@ export class Attachments {
     }
   }
 
+  /** A picture as a model takes it; undefined if this one takes none, if there is no room for it, or if it is no picture. */
+  async #pictured(file: File, name: string): Promise<AttachedFile | undefined> {
+    const { pictures = 0, files = 0 } = this.#limits ?? {}
+    if (pictures === 0 || this.#files.length >= files) return undefined
+    try {
+      const bitmap = await createImageBitmap(file)
+      const scale = Math.min(1, PICTURE.side / Math.max(bitmap.width, bitmap.height))
+      const canvas = h('canvas', {
+        width: Math.ceil(bitmap.width * scale),
+        height: Math.ceil(bitmap.height * scale),
+      })
+      canvas.getContext('2d')?.drawImage(bitmap, 0, 0, canvas.width, canvas.height)
+      bitmap.close()
+      const type = 'image/jpeg'
+      const data = canvas.toDataURL(type, PICTURE.quality).split(',')[1] ?? ''
+      const taken = this.#files.reduce((sum, each) => sum + (each.data?.length ?? 0), 0)
+      return taken + data.length <= pictures ? { name, type, data } : undefined
+    } catch {
+      return undefined
+    }
+  }
+
   /** The text of a PDF; undefined if it has none that can be read. */
   async #printed(file: File): Promise<string | undefined> {
     if (file.size > LONGEST_PDF) return undefined
@@ -163,7 +194,10 @@ export class Attachments {
   #beginning(name: string, text: string): string {
     if (this.#fits({ name, text })) return text
     const encoder = new TextEncoder()
-    const taken = this.#files.reduce((sum, each) => sum + encoder.encode(each.name + each.text).length, 0)
+    const taken = this.#files.reduce(
+      (sum, each) => sum + encoder.encode(each.name + (each.text ?? '')).length,
+      0,
+    )
     const room = (this.#limits?.bytes ?? 0) - taken - encoder.encode(name).length
     const { read } = encoder.encodeInto(text, new Uint8Array(Math.max(0, room)))
     return text.slice(0, read).replace(/\S+$/, '').trim()
@@ -173,7 +207,7 @@ export class Attachments {
     const { files = 0, bytes = 0 } = this.#limits ?? {}
     const all = [...this.#files, file]
     const encoder = new TextEncoder()
-    const size = all.reduce((sum, { name, text }) => sum + encoder.encode(name + text).length, 0)
+    const size = all.reduce((sum, { name, text = '' }) => sum + encoder.encode(name + text).length, 0)
     return all.length <= files && size <= bytes
   }
 

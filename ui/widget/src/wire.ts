@@ -94,11 +94,16 @@ export interface FileLimits {
   files: number
   /** bytes of UTF-8 of their names and texts together, at most */
   bytes: number
+  /** characters of base64 of its pictures together, at most; absent: it brings none */
+  pictures?: number
 }
 
 export interface AttachedFile {
   name: string
-  text: string
+  text?: string
+  /** a picture in base64, in the place of a text, and what kind it is */
+  data?: string
+  type?: string
 }
 
 export interface Asking {

@@ -51,7 +51,7 @@ export const ENGLISH = {
   thanks: 'Thank you for your feedback.',
   withdrawn: 'Your feedback is deleted.',
   share: 'Copy the conversation as Markdown',
-  attach: 'Attach text or PDF files',
+  attach: 'Attach files',
   attached: 'Attached files',
   detach: 'Remove',
   fileLimits: 'Text and PDF files: up to {files}, with {size} of text together.',
@@ -83,6 +83,7 @@ export const ENGLISH = {
   found: 'Pages',
   enterAsks: 'Press Enter to ask',
   cutShort: 'Only the beginning of {name} fits.',
+  pictureLimits: 'Texts, PDFs and pictures: up to {files}, with {size} of text together.',
 }
 
 export type Words = typeof ENGLISH
