@@ -397,8 +397,8 @@ export interface Tiered {
   tiersOf: () => readonly Tier[]
 }
 
-/** Up to this many matches, there are hardly ever too many with the words in a row to read all of those. */
-const HARDLY_CROWDED = 16 * FEW
+/** A tier with so many matches likely fills the first page. FTS5 is not asked for wider ones: each takes it a millisecond. */
+const ENOUGH = 16
 
 /** The part of a slice that reading and scoring the first documents takes. */
 const READING = 0.5
@@ -486,8 +486,8 @@ export async function scoresOfAll(ranking: Ranking, found: Tiered, most: number)
 }
 
 /**
- * Starts from the widest tier that has few matches. If all have many, it starts from the first; then fields that
- * equal the query come before it, since they may not be among those that are read.
+ * Starts from a tier that has few matches but enough for a page, else from the widest that has few. If all have many, it starts
+ * from the first; then fields that equal the query come before it, since they may not be among those that are read.
  */
 async function* segmentsOf(
   ranking: Ranking,
@@ -506,17 +506,14 @@ async function* segmentsOf(
     known.set(at, own)
     return own
   }
-  const isFew = async (at: number) => sizeOf(await matching(at)) <= FEW
-  let first = 0
-  let few = false
-  const widestFirst = [...tiers.keys()].slice(0, -1).reverse()
-  // If the narrowest tier has many matches, so have the others. With few matches in all, it seldom has many, so do
-  // not check it first.
-  const isNarrowFirst = sizeOf(set) > HARDLY_CROWDED
-  for (const at of isNarrowFirst && tiers.length > 1 ? [0, ...widestFirst.slice(0, -1)] : widestFirst) {
-    const own = await isFew(at)
-    if (own) [first, few] = [at, true]
-    if (at === 0 ? !own : own) break
+  const sizeAt = async (at: number) => sizeOf(await matching(at))
+  const few = (await sizeAt(0)) <= FEW
+  // Each tier is a part of the next. If the first has many matches, so have the others.
+  let [first, many] = [0, few ? last : 1]
+  while (many - first > 1 && (await sizeAt(first)) < ENOUGH) {
+    const middle = (first + many) >> 1
+    if ((await sizeAt(middle)) <= FEW) first = middle
+    else many = middle
   }
   const equal = few ? new Map() : common(setOf(await wholeFields(ranking, tiers[0]!)), set)
   if (equal.size > 0) yield { tier: tiers[0]!, set: equal, size: sizeOf(equal) }
