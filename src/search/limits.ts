@@ -36,7 +36,7 @@ export const MAX_GROUPED_HITS = 2_500
 /** Fields of `group_by`: a group's key has a value of each. */
 export const MAX_GROUP_FIELDS = 32
 
-/** Bytes that all collections of an isolate keep in memory: half of the isolate. */
+/** Bytes that all collections of an isolate keep in memory together, of values, matches, vectors, texts and replies: half of the isolate. */
 export const MAX_KEPT_BYTES = 64 << 20
 
 /** Documents of one collection. A history may have more: its messages expire, and no turn may be lost. */
@@ -50,12 +50,6 @@ export const CLUSTER_HINT =
  * 149,796 of 384.
  */
 export const MAX_MATRIX_BYTES = 64 << 20
-
-/**
- * Bytes of memory for the values that filters, facets, groups and orders of one collection read: 2 a document for a field of strings, 8 for one of numbers.
- * A search that needs more reads blocks of values without keeping them.
- */
-export const MAX_COLUMN_BYTES = 24 << 20
 
 /**
  * After this many milliseconds a search returns what it has found so far. Typesense's default; a request cannot raise

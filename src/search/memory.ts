@@ -81,13 +81,10 @@ const shared = new Memory(MAX_KEPT_BYTES)
 export class Kept<Key, Value> {
   readonly #memory: Memory
   readonly #self = new WeakRef(this)
-  readonly #onForget: (key: Key) => void
   readonly #values = new Map<Key, { value: Value; entry: Entry }>()
 
-  /** @param onForget called when the memory has dropped an entry */
-  constructor(memory = shared, onForget: (key: Key) => void = () => {}) {
+  constructor(memory = shared) {
     this.#memory = memory
-    this.#onForget = onForget
   }
 
   get(key: Key): Value | undefined {
@@ -110,7 +107,6 @@ export class Kept<Key, Value> {
   /** The memory has dropped an entry. */
   forget(key: Key): void {
     this.#values.delete(key)
-    this.#onForget(key)
   }
 
   delete(key: Key): void {

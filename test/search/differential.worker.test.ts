@@ -11,6 +11,7 @@ import { type Open, openCollection } from '../../src/search/collection/open'
 import { removeAll } from '../../src/search/documents/bulk'
 import type { FilterNode } from '../../src/search/filter/parse'
 import { printFilter } from '../../src/search/filter/parse'
+import { Memory } from '../../src/search/memory'
 import { writeMeta } from '../../src/search/meta'
 import { LongSearches } from '../../src/search/run/pace'
 import { executeSearch } from '../../src/search/run/search'
@@ -318,7 +319,7 @@ beforeAll(async () => {
 describe('random searches', () => {
   it('find what a plain implementation finds, with values in memory and without', async () => {
     await inside(async ({ context }) => {
-      const inSql = Object.create(context, { columns: { value: new ColumnMemory(0) } })
+      const inSql = Object.create(context, { columns: { value: new ColumnMemory(new Memory(0)) } })
       await fc.assert(
         fc.asyncProperty(asked, async (search) => {
           const params = parametersOf(search)

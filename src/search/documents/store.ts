@@ -115,7 +115,7 @@ export class Store {
   ) {
     this.vectorFields = new VectorFields(vectorIndexes)
     this.#sql = sql
-    this.columns = new ColumnMemory(undefined, undefined, new PackedColumns(sql))
+    this.columns = new ColumnMemory(undefined, new PackedColumns(sql))
     this.#adopt(schema)
     this.#counters = this.#readCounters()
     this.pending = new PendingEmbeddings(sql)

@@ -86,7 +86,7 @@ async function readInto(
   blocks: Map<number, Packed>,
   context: SearchContext,
   kept: KeptMatches,
-  { relation, collects, weight = 1 }: WordQuestion,
+  { key, relation, collects, weight = 1 }: WordQuestion,
   missing: Range,
   pace: Pace,
 ): Promise<void> {
@@ -105,9 +105,9 @@ async function readInto(
       }
       const isWhole = range.low <= Math.max(missing.low, number * BLOCK)
       upper = isWhole ? undefined : { number, offsets, writes: since }
-      blocks.set(number, isWhole ? kept.keep(number, offsets, since) : packedOffsets(offsets, since))
+      blocks.set(number, isWhole ? kept.add(number, offsets, since) : packedOffsets(offsets, since))
     }
-    columns.keptMatches()
+    columns.matches.keep(key, kept)
   }
 }
 

@@ -4,10 +4,9 @@
  *
  * Values are kept in blocks of 4,096 sequence numbers, read when a search first needs them: from packed rows if there are any
  * (column.ts). A write forgets the block of its document, and a rollback everything. A string is a number of its
- * block's dictionary, 2 bytes a document; numbers and booleans take 8 bytes. Where memory is short, blocks are read and not kept.
+ * block's dictionary, 2 bytes a document; numbers and booleans take 8 bytes. All of it may go at any time (memory.ts).
  */
 import { fragment, type Read, readAll } from '../fragment'
-import { MAX_COLUMN_BYTES } from '../limits'
 import { Kept, type Memory } from '../memory'
 import type { Field } from '../types'
 import {
@@ -27,11 +26,10 @@ import { columnsTable, hasValues, isArray, type StoredSchema } from './layout'
 /** In a collection of fewer documents, reading their rows takes less than packing them. */
 const FEWEST_PACKED = 256
 
-/** Matches take up to one part in this many of the memory. */
-const MATCHES_PART = 3
-
 const bytesOf = ({ values, starts, words, longitudes }: Block): number =>
   values.byteLength + (starts?.byteLength ?? 0) + (words?.bytes ?? 0) + (longitudes?.byteLength ?? 0)
+
+const keyOf = (slot: number, number: number): string => `${slot} ${number}`
 
 /** Bytes of a form besides its characters. */
 const BYTES_A_FORM = 64
@@ -42,9 +40,10 @@ const FEW = 64
 /** The values of one collection. */
 export class ColumnMemory {
   readonly #columns = new Map<number, Column>()
-  readonly #present = new Map<number, Offsets>()
+  /** by slot and number */
+  readonly #blocks: Kept<string, Block>
+  readonly #present: Kept<number, Offsets>
   #presentTable: string | undefined
-  #clock = 0
   /** by block: slots that a search had to read from rows of documents */
   readonly #unpacked = new Map<number, Set<number>>()
   /** blocks with a write, and the slots that were packed */
@@ -52,34 +51,21 @@ export class ColumnMemory {
   readonly #wanted = new Set<number>()
   /** cached matches of expressions */
   readonly matches: MatchMemory
-  readonly #kept: Kept<'all', true>
   /** by block and slot: the forms of a field's values, as `:=` compares them */
   readonly #forms: Kept<number, Map<number, ReadonlySet<string>>>
 
   /**
-   * @param limit of this collection, in bytes
+   * @param memory of the isolate
    * @param stored absent: nothing is packed
    */
   constructor(
-    readonly limit = MAX_COLUMN_BYTES,
     memory?: Memory,
     readonly stored?: PackedColumns,
   ) {
-    this.#kept = new Kept(memory, () => this.evict())
+    this.#blocks = new Kept(memory)
+    this.#present = new Kept(memory)
     this.#forms = new Kept(memory)
-    this.matches = new MatchMemory(limit / MATCHES_PART)
-  }
-
-  /** Tells the isolate's memory what this collection takes. It may be too much. */
-  #use(): void {
-    this.#kept.set('all', true, this.bytes)
-    if (!this.#kept.has('all')) this.evict()
-  }
-
-  /** Call this when matches were added. */
-  keptMatches(): void {
-    this.matches.makeRoom(Math.min(this.matches.limit, this.limit - (this.bytes - this.matches.bytes)))
-    this.#use()
+    this.matches = new MatchMemory(memory)
   }
 
   /** Drops the blocks of documents. Belongs in the transaction that writes them. */
@@ -91,14 +77,13 @@ export class ColumnMemory {
       this.matches.forget(number)
       this.#present.delete(number)
       this.#forms.delete(number)
-      for (const column of this.#columns.values()) this.#drop(column, number)
+      for (const slot of this.#columns.keys()) this.#blocks.delete(keyOf(slot, number))
     }
   }
 
   /** Forgets everything: the schema has changed, or there are no more documents. */
   clear(): void {
     this.evict()
-    this.#kept.clear()
     this.#presentTable = undefined
     for (const kept of [this.#unpacked, this.#written, this.#wanted]) kept.clear()
   }
@@ -111,36 +96,15 @@ export class ColumnMemory {
 
   /** Frees the memory. Searches read again what they need. */
   evict(): void {
-    // Empty the columns too: a search may still hold one.
-    for (const column of this.#columns.values()) column.blocks.clear()
     this.#columns.clear()
-    this.#present.clear()
-    this.#forms.clear()
-    this.matches.clear()
+    for (const kept of [this.#blocks, this.#present, this.#forms, this.matches]) kept.clear()
   }
 
-  #drop(column: Column, number: number): void {
-    const block = column.blocks.get(number)
-    if (block === undefined) return
-    column.blocks.delete(number)
-    column.bytes -= bytesOf(block)
-  }
-
-  /** Bytes that are in use. */
-  get bytes(): number {
-    let bytes = this.#present.size * BLOCK * Uint16Array.BYTES_PER_ELEMENT + this.matches.bytes
-    for (const column of this.#columns.values()) bytes += column.bytes
-    return bytes
-  }
-
-  /** The columns of fields with values, for a search that needs all of them together. */
+  /** The columns of fields with values. */
   columns(schema: StoredSchema, fields: readonly Field[]): Column[] {
-    this.#clock++
-    this.#use()
     return fields.map((field) => {
       const { slot } = schema.slots[field.name]!
       const column = this.#columns.get(slot) ?? new Column(field, schema)
-      column.used = this.#clock
       this.#columns.set(slot, column)
       return column
     })
@@ -151,9 +115,11 @@ export class ColumnMemory {
    * @param wanted the documents whose values are needed, if not all are
    */
   block(sql: SqlStorage, column: Column, number: number, read: Read, wanted?: Offsets): Block {
-    const known = column.blocks.get(number)
-    if (known !== undefined) return known
     const { slot } = column.schema.slots[column.field.name]!
+    // Of a column that was dropped while a search still uses it, nothing is kept.
+    const isKept = this.#columns.get(slot) === column
+    const known = isKept ? this.#blocks.get(keyOf(slot, number)) : undefined
+    if (known !== undefined) return known
     const stored = this.stored?.read(number, slot)
     if (stored === undefined && wanted !== undefined && wanted.length <= FEW) {
       return column.read(
@@ -165,35 +131,8 @@ export class ColumnMemory {
     }
     const block = stored === undefined ? column.read(sql, number, read) : column.unpacked(sql, number, stored)
     if (stored === undefined) this.#leave(number, slot)
-    // Do not add to a column that was dropped while a search still uses it.
-    if (this.#columns.get(slot) !== column) return block
-    column.blocks.set(number, block)
-    column.bytes += bytesOf(block)
-    this.#makeRoom(column, number)
-    this.#use()
+    if (isKept) this.#blocks.set(keyOf(slot, number), block, bytesOf(block))
     return block
-  }
-
-  /**
-   * Drops the columns that no search has used for longest. Columns of the same search stay. If they do not all fit,
-   * their blocks are read without being cached.
-   */
-  #makeRoom(column: Column, number: number): void {
-    // Values have priority over matches.
-    this.matches.makeRoom(Math.max(0, this.limit - (this.bytes - this.matches.bytes)))
-    while (this.bytes > this.limit) {
-      const [oldest] = [...this.#columns]
-        .filter(([, { used }]) => used !== column.used)
-        .sort(([, a], [, b]) => a.used - b.used)
-      if (oldest === undefined) {
-        this.#drop(column, number)
-        return
-      }
-      const [slot, dropped] = oldest
-      this.#columns.delete(slot)
-      // A search may still hold it.
-      dropped.blocks.clear()
-    }
   }
 
   formsOf(number: number, slot: number): ReadonlySet<string> | undefined {
@@ -273,7 +212,7 @@ export class ColumnMemory {
     if (stored === undefined) this.#leave(number, PRESENT)
     const offsets =
       stored === undefined ? this.#readPresent(sql, schema, count, number, read) : new Uint16Array(stored)
-    this.#present.set(number, offsets)
+    this.#present.set(number, offsets, offsets.byteLength)
     return offsets
   }
 
@@ -314,9 +253,8 @@ function smallestTable(sql: SqlStorage, schema: StoredSchema, count: number): st
 // Caches the matches of full-text expressions in memory, so that a repeated search and its further pages need not
 // find them again. SQLite takes a third of a microsecond for a match, this cache next to nothing.
 //
-// Matches are kept in blocks, as values are (column-memory.ts), and a write forgets the block of its document. A
-// block takes 2 bytes a match, or one bit a document if that is less. The expression that was used longest ago is
-// dropped first.
+// Matches are kept in blocks, as values are, and a write forgets the block of its document. A block takes 2 bytes a match, or
+// one bit a document if that is less. The blocks of an expression go together.
 
 /** Bytes of a block besides its matches, roughly. */
 const BLOCK_BYTES = 120
@@ -361,8 +299,6 @@ export class KeptMatches {
   readonly #memory: MatchMemory
   readonly #blocks = new Map<number, Packed>()
   bytes = 0
-  /** whether the memory has forgotten it, so that its bytes do not count */
-  isDropped = false
 
   constructor(memory: MatchMemory) {
     this.#memory = memory
@@ -374,68 +310,52 @@ export class KeptMatches {
     return block !== undefined && block.writes >= this.#memory.lastWrite(number) ? block : undefined
   }
 
-  /** @param writes the `writes` of the memory before the block was read */
-  keep(number: number, offsets: Offsets, writes: number): Packed {
+  /** Adds a block. `MatchMemory.keep` keeps it. @param writes the `writes` of the memory before the block was read */
+  add(number: number, offsets: Offsets, writes: number): Packed {
     const block = packedOffsets(offsets, writes)
     const before = this.#blocks.get(number)
-    const freed = before === undefined ? 0 : BLOCK_BYTES + before.bytes.byteLength
-    const more = BLOCK_BYTES + block.bytes.byteLength - freed
+    this.bytes += block.bytes.byteLength - (before?.bytes.byteLength ?? -BLOCK_BYTES)
     this.#blocks.set(number, block)
-    this.bytes += more
-    if (!this.isDropped) this.#memory.bytes += more
     return block
   }
 }
 
 /** The cached matches of a collection's recent expressions. */
 export class MatchMemory {
-  /** the one asked for longest ago is first */
-  readonly #kept = new Map<string, KeptMatches>()
+  /** by expression */
+  readonly #kept: Kept<string, KeptMatches>
   /** by block: the number of the last write */
   readonly #written = new Map<number, number>()
   /** how many writes there were */
   writes = 0
-  /** of all kept expressions */
-  bytes = 0
+  /** the number of the last write of all documents */
+  #cleared = 0
 
-  /** @param limit bytes */
-  constructor(readonly limit: number) {}
-
-  /** @param key identifies the expression */
-  find(key: string): KeptMatches | undefined {
-    const kept = this.#kept.get(key)
-    if (kept === undefined) return undefined
-    this.#kept.delete(key)
-    this.#kept.set(key, kept)
-    return kept
+  constructor(memory?: Memory) {
+    this.#kept = new Kept(memory)
   }
 
+  /** @param key identifies the expression */
   open(key: string): KeptMatches {
-    const kept = this.find(key) ?? new KeptMatches(this)
-    this.#kept.set(key, kept)
-    return kept
+    return this.#kept.get(key) ?? new KeptMatches(this)
   }
 
   /** Call this when matches were added. */
-  makeRoom(limit = this.limit): void {
-    for (const [key, kept] of this.#kept) {
-      if (this.bytes <= limit) return
-      this.bytes -= kept.bytes
-      kept.isDropped = true
-      this.#kept.delete(key)
-    }
+  keep(key: string, matches: KeptMatches): void {
+    this.#kept.set(key, matches, matches.bytes)
   }
 
-  lastWrite = (number: number): number => this.#written.get(number) ?? 0
+  lastWrite = (number: number): number => this.#written.get(number) ?? this.#cleared
 
   /** Call this when a document of a block was written: the cached matches of the block become invalid. */
   forget(number: number): void {
     this.#written.set(number, ++this.writes)
   }
 
-  /** A collection is also cleared when it is emptied, so a search that is under way must not go on with what it has. */
+  /** Forgets all matches. A collection is also cleared when it is emptied, so a search under way must not go on with what it has. */
   clear(): void {
-    this.writes += 1
-    this.makeRoom(-1)
+    this.#cleared = ++this.writes
+    this.#written.clear()
+    this.#kept.clear()
   }
 }

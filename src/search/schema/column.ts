@@ -42,10 +42,6 @@ interface Row {
 export class Column {
   readonly isText: boolean
   readonly isList: boolean
-  readonly blocks = new Map<number, Block>()
-  bytes = 0
-  /** when a search last used it */
-  used = 0
   readonly #table: string
   readonly #value: string
 
