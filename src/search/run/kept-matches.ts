@@ -4,7 +4,7 @@ import { Filter } from '../filter/filter'
 import type { Range } from '../fragment'
 import { fragment, join, limited, type SqlFragment } from '../fragment'
 import { BLOCK, type Offsets } from '../schema/column'
-import { type KeptMatches, type Packed, packedOffsets, unpacked } from '../schema/column-memory'
+import type { KeptMatches } from '../schema/column-memory'
 import type { TextMatch } from '../text/query'
 import {
   type Conditions,
@@ -16,23 +16,13 @@ import {
   weightOfWords,
 } from './candidates'
 import type { SearchContext } from './context'
-import { filteredIn, type MatchSet, type Parts, setOf } from './match-set'
+import { filteredIn, type MatchSet, type Parts, setOf, sizeOf } from './match-set'
 import type { Pace } from './pace'
 
 /** The matches of an expression. */
-export class Matches {
-  readonly blocks: readonly (readonly [number: number, block: Packed])[]
-  readonly size: number
-
-  /** @param blocks the newest first */
-  constructor(blocks: readonly (readonly [number: number, block: Packed])[]) {
-    this.blocks = blocks.filter(([, { size }]) => size > 0)
-    this.size = this.blocks.reduce((total, [, { size }]) => total + size, 0)
-  }
-
-  get set(): MatchSet {
-    return new Map(this.blocks.map(([number, block]) => [number, unpacked(block)]))
-  }
+export interface Matches {
+  set: MatchSet
+  size: number
 }
 
 /** A question to the index: a relation of the sequence numbers that match, and a key that identifies it. */
@@ -57,7 +47,7 @@ export const wordsOf = ({ match, table }: Pick<TextMatch, 'match' | 'table'>): W
 export async function allMatches(context: SearchContext, asked: WordQuestion, pace: Pace): Promise<Matches> {
   const ends = pace.ends(context.sql)
   const kept = context.columns.matches.open(asked.key)
-  const blocks = new Map<number, Packed>()
+  const blocks = new Map<number, Offsets>()
   let missing: Range | undefined
   const read = async () => {
     if (missing !== undefined) await readInto(blocks, context, kept, asked, missing, pace)
@@ -71,10 +61,10 @@ export async function allMatches(context: SearchContext, asked: WordQuestion, pa
       continue
     }
     await read()
-    blocks.set(number, block)
+    if (block.offsets.length > 0) blocks.set(number, block.offsets)
   }
   await read()
-  return new Matches([...blocks])
+  return { set: blocks, size: sizeOf(blocks) }
 }
 
 /** The numbers of the blocks of a range, the newest first. */
@@ -83,7 +73,7 @@ function* numbersIn({ low, high }: Range): Generator<number> {
 }
 
 async function readInto(
-  blocks: Map<number, Packed>,
+  blocks: Map<number, Offsets>,
   context: SearchContext,
   kept: KeptMatches,
   { key, relation, collects, weight = 1 }: WordQuestion,
@@ -105,7 +95,8 @@ async function readInto(
       }
       const isWhole = range.low <= Math.max(missing.low, number * BLOCK)
       upper = isWhole ? undefined : { number, offsets, writes: since }
-      blocks.set(number, isWhole ? kept.add(number, offsets, since) : packedOffsets(offsets, since))
+      if (offsets.length > 0) blocks.set(number, offsets)
+      if (isWhole) kept.add(number, { offsets, writes: since })
     }
     columns.matches.keep(key, kept)
   }
@@ -156,11 +147,8 @@ export async function filteredMatches(
   const known = of.get(words.key)
   if (known !== undefined) return known
   const all = await allMatches(context, words, pace)
-  const { writes } = context.columns.matches
-  const passed = await conditions.among(all.set, pace)
-  const matches = new Matches(
-    [...passed].map(([number, offsets]) => [number, packedOffsets(offsets, writes)]),
-  )
+  const set = await conditions.among(all.set, pace)
+  const matches = { set, size: sizeOf(set) }
   if (!pace.cutoff) of.set(words.key, matches)
   return matches
 }

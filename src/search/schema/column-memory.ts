@@ -253,51 +253,23 @@ function smallestTable(sql: SqlStorage, schema: StoredSchema, count: number): st
 // Caches the matches of full-text expressions in memory, so that a repeated search and its further pages need not
 // find them again. SQLite takes a third of a microsecond for a match, this cache next to nothing.
 //
-// Matches are kept in blocks, as values are, and a write forgets the block of its document. A block takes 2 bytes a match, or
-// one bit a document if that is less. The blocks of an expression go together.
+// Matches are kept in blocks, as values are, and a write forgets the block of its document. A block takes 2 bytes a match. The
+// blocks of an expression go together.
 
 /** Bytes of a block besides its matches, roughly. */
 const BLOCK_BYTES = 120
-const BITMAP_BYTES = BLOCK / 8
 
 /** The matches of a block. */
-export interface Packed {
+export interface KeptBlock {
   /** the writes that had been made when the block was read */
   writes: number
-  size: number
-  bytes: Uint8Array
-  isBitmap: boolean
+  offsets: Offsets
 }
-
-export function packedOffsets(offsets: Offsets, writes: number): Packed {
-  const size = offsets.length
-  if (offsets.byteLength <= BITMAP_BYTES) {
-    return { writes, size, bytes: new Uint8Array(offsets.slice().buffer), isBitmap: false }
-  }
-  const bytes = new Uint8Array(BITMAP_BYTES)
-  for (const at of offsets) bytes[at >> 3]! |= 1 << (at & 7)
-  return { writes, size, bytes, isBitmap: true }
-}
-
-function offsetsOf(bits: Uint8Array, size: number): Uint16Array<ArrayBuffer> {
-  const offsets = new Uint16Array(size)
-  let count = 0
-  // 32 bits at a time: workerd runs on little-endian machines alone.
-  for (const [index, some] of new Uint32Array(bits.buffer).entries()) {
-    for (let left = some; left !== 0; left &= left - 1) {
-      offsets[count++] = index * 32 + 31 - Math.clz32(left & -left)
-    }
-  }
-  return offsets
-}
-
-export const unpacked = ({ size, bytes, isBitmap }: Packed): Offsets =>
-  isBitmap ? offsetsOf(bytes, size) : new Uint16Array(bytes.buffer)
 
 /** The cached matches of one expression. */
 export class KeptMatches {
   readonly #memory: MatchMemory
-  readonly #blocks = new Map<number, Packed>()
+  readonly #blocks = new Map<number, KeptBlock>()
   bytes = 0
 
   constructor(memory: MatchMemory) {
@@ -305,18 +277,16 @@ export class KeptMatches {
   }
 
   /** A block; undefined if its matches are not known. */
-  block(number: number): Packed | undefined {
+  block(number: number): KeptBlock | undefined {
     const block = this.#blocks.get(number)
     return block !== undefined && block.writes >= this.#memory.lastWrite(number) ? block : undefined
   }
 
-  /** Adds a block. `MatchMemory.keep` keeps it. @param writes the `writes` of the memory before the block was read */
-  add(number: number, offsets: Offsets, writes: number): Packed {
-    const block = packedOffsets(offsets, writes)
+  /** Adds a block. `MatchMemory.keep` keeps it. @param block its `writes` are those of the memory before it was read */
+  add(number: number, block: KeptBlock): void {
     const before = this.#blocks.get(number)
-    this.bytes += block.bytes.byteLength - (before?.bytes.byteLength ?? -BLOCK_BYTES)
+    this.bytes += block.offsets.byteLength - (before?.offsets.byteLength ?? -BLOCK_BYTES)
     this.#blocks.set(number, block)
-    return block
   }
 }
 
