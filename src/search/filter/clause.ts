@@ -2,11 +2,11 @@
 import { ApiError } from '../../errors'
 import { readColumn } from '../../lib/stored-json'
 import { BLOCK, type Block, type Offsets, placeAt, valuesAt } from '../schema/column'
-import { isBool, isGeopolygon, isNumber, isString, isVector, type StoredSchema } from '../schema/layout'
+import { isGeopolygon, isString, isVector, type StoredSchema } from '../schema/layout'
 import { findField } from '../schema/schema'
 import type { Field } from '../types'
 import { type FilterClause, filterError, isNegated, isPresence } from './parse'
-import { boolValues, numberTests, type ValuesTest, valuesTest, type WordTest, wordTest } from './test'
+import { type ValuesTest, valuesTest, valueTest, type WordTest, wordTest } from './test'
 
 /** @throws ApiError 400 for a field that cannot be filtered on, and for an empty value */
 export function filterField(schema: StoredSchema, name: string, clause: FilterClause): Field {
@@ -40,7 +40,7 @@ export function clauseSelect(schema: StoredSchema, field: Field, clause: FilterC
       ? ofStrings(wordTest(schema, field, clause), negated)
       : isGeopolygon(field)
         ? ofStrings(polygonTest(field, clause), negated)
-        : ofValues(valuesTest(field, clause), intervalOf(field, clause), negated)
+        : ofValues(valuesTest(field, clause), valueTest(field, clause), negated)
 }
 
 /**
@@ -60,24 +60,6 @@ export function chosen(offsets: Offsets, passes: (at: number) => boolean): Offse
   }
   return copied(offsets, count)
 }
-
-// The loops of the next two functions call nothing, so a million documents take a few milliseconds.
-
-/** Documents with a number between two others, both included. NaN, which stands for no value, is not. */
-const ofNumbers =
-  ([low, high]: Interval, negated: boolean) =>
-  (offsets: Offsets, values: Block['values']): Offsets => {
-    scratch ??= new Uint16Array(BLOCK)
-    const into = scratch
-    let count = 0
-    for (let index = 0; index < offsets.length; index++) {
-      const at = offsets[index]!
-      const value = values[at]!
-      into[count] = at
-      if ((value >= low && value <= high) !== negated) count++
-    }
-    return copied(offsets, count)
-  }
 
 /** A polygon is the JSON of its corners. */
 function polygonTest(field: Field, clause: FilterClause): WordTest {
@@ -124,44 +106,12 @@ const ofStrings =
     return copied(offsets, count)
   }
 
-/** Documents whose values pass. @param interval of a single number that passes, if the test is just that */
-const ofValues = (passes: ValuesTest, interval: Interval | undefined, negated: boolean): Selecting => {
-  const between = interval && ofNumbers(interval, negated)
-  return (offsets, block) => {
-    if (between !== undefined && block.starts === undefined) return between(offsets, block.values)
-    return chosen(offsets, (at) => passes(valuesAt(block, at)) !== negated)
+/** Documents whose values pass. @param passes for documents with one value, if it alone decides */
+const ofValues =
+  (some: ValuesTest, passes: ReturnType<typeof valueTest>, negated: boolean): Selecting =>
+  (offsets, block) => {
+    const { values, starts } = block
+    return passes !== undefined && starts === undefined
+      ? chosen(offsets, (at) => passes(values[at]!) !== negated)
+      : chosen(offsets, (at) => some(valuesAt(block, at)) !== negated)
   }
-}
-
-/** Both ends included. */
-type Interval = readonly [low: number, high: number]
-
-/** @returns undefined for several intervals, and for numbers that a double cannot hold */
-function intervalOf(field: Field, clause: FilterClause): Interval | undefined {
-  if (isBool(field)) {
-    const wanted = boolValues(field, clause)
-    return [Math.min(...wanted), Math.max(...wanted)]
-  }
-  if (!isNumber(field)) return undefined
-  const { equal, unequal, ranges, compared } = numberTests(field, clause)
-  if (unequal.length > 0 || equal.length + ranges.length + compared.length !== 1) return undefined
-  const [low, high] = ranges[0] ?? [equal[0], equal[0]]
-  if (typeof low === 'number' && typeof high === 'number') return [low, high]
-  const [comparison] = compared
-  if (comparison === undefined || typeof comparison.bound !== 'number') return undefined
-  const { sign, bound } = comparison
-  if (sign === '>=') return [bound, Number.POSITIVE_INFINITY]
-  if (sign === '<=') return [Number.NEGATIVE_INFINITY, bound]
-  return sign === '>' ? [after(bound), Number.POSITIVE_INFINITY] : [Number.NEGATIVE_INFINITY, -after(-bound)]
-}
-
-/** The next larger double; NaN after infinity. */
-function after(number: number): number {
-  if (number === Number.POSITIVE_INFINITY) return Number.NaN
-  const view = new DataView(new ArrayBuffer(8))
-  // Adding 0 turns -0 into 0.
-  view.setFloat64(0, number + 0)
-  const bits = view.getBigInt64(0)
-  view.setBigInt64(0, number === 0 ? 1n : bits + (number > 0 ? 1n : -1n))
-  return view.getFloat64(0)
-}

@@ -89,8 +89,8 @@ const textOrValuesTest = (
 export function valuesTest(field: Field, clause: FilterClause): ValuesTest {
   if (isNumber(field)) return numbersTest(field, clause)
   if (isBool(field)) {
-    const wanted = boolValues(field, clause)
-    return (values) => values.some((value) => wanted.includes(Number(value)))
+    const passes = valueTest(field, clause)!
+    return (values) => values.some((value) => passes(Number(value)))
   }
   if (isGeopoint(field)) {
     const areas = areaTests(field, clause)
@@ -116,7 +116,35 @@ export function valuesTest(field: Field, clause: FilterClause): ValuesTest {
 }
 
 function numbersTest(field: Field, clause: FilterClause): ValuesTest {
-  const { equal, unequal, ranges, compared } = numberTests(field, clause)
+  const tests = numberTests(field, clause)
+  const passes = numberTest(tests)
+  const differing = [...new Set(tests.unequal)]
+  const isNumeric = (value: unknown): value is Numeric =>
+    typeof value === 'number' || typeof value === 'bigint'
+  return (values) => {
+    for (const value of values) if (isNumeric(value) && passes(value)) return true
+    if (differing.length === 0) return false
+    const present = new Set<Numeric>(values.filter(isNumeric))
+    return differing.length > present.size || differing.some((other) => !present.has(other))
+  }
+}
+
+/**
+ * Whether one value of a document meets a clause: a number, or 1 or 0 for a boolean. NaN does not.
+ * @param clause as `valuesTest` takes it
+ * @returns undefined for other fields, and for a clause that is about all values of a document
+ */
+export function valueTest(field: Field, clause: FilterClause): ((value: Numeric) => boolean) | undefined {
+  if (isBool(field)) {
+    const wanted: Numeric[] = boolValues(field, clause)
+    return (value) => wanted.includes(value)
+  }
+  if (!isNumber(field)) return undefined
+  const tests = numberTests(field, clause)
+  return tests.unequal.length > 0 ? undefined : numberTest(tests)
+}
+
+function numberTest({ equal, ranges, compared }: NumberTests): (value: Numeric) => boolean {
   const wanted = new Set(equal)
   const intervals = merged([
     ...ranges,
@@ -130,17 +158,11 @@ function numbersTest(field: Field, clause: FilterClause): ValuesTest {
       .map(({ bound }) => bound)
       .reduce((a, b) => ((wanted === '>') === b < a ? b : a), none as Numeric)
   const [above, below] = [bound('>', Infinity), bound('<', -Infinity)]
-  const differing = [...new Set(unequal)]
-  const passes = (value: Numeric) =>
-    wanted.has(value) || value > above || value < below || isWithin(intervals, value)
-  const isNumeric = (value: unknown): value is Numeric =>
-    typeof value === 'number' || typeof value === 'bigint'
-  return (values) => {
-    for (const value of values) if (isNumeric(value) && passes(value)) return true
-    if (differing.length === 0) return false
-    const present = new Set<Numeric>(values.filter(isNumeric))
-    return differing.length > present.size || differing.some((other) => !present.has(other))
-  }
+  return (value) =>
+    value > above ||
+    value < below ||
+    (wanted.size > 0 && wanted.has(value)) ||
+    (intervals.length > 0 && isWithin(intervals, value))
 }
 
 /** Both ends included. */
