@@ -27,22 +27,10 @@ export const bindable = <Value>(value: Value): Exclude<Value, bigint> | string =
 export const limited = (limit: number): SqlFragment => fragment(` LIMIT ${Math.trunc(limit)}`)
 
 /** Concatenates fragments and their bindings. */
-export const join = (fragments: SqlFragment[], separator: string): SqlFragment => ({
+export const join = (fragments: SqlFragment[], separator = ''): SqlFragment => ({
   sql: fragments.map((part) => part.sql).join(separator),
   bindings: fragments.flatMap((part) => part.bindings),
 })
-
-/** Joins operands pairwise. SQLite allows expressions 100 deep, and each operand of `a AND b AND c` adds a level. */
-function balanced(operands: SqlFragment[], operator: 'AND' | 'OR'): SqlFragment {
-  if (operands.length === 1) return operands[0]!
-  const middle = operands.length >> 1
-  const left = balanced(operands.slice(0, middle), operator)
-  const right = balanced(operands.slice(middle), operator)
-  return {
-    sql: `(${left.sql} ${operator} ${right.sql})`,
-    bindings: [...left.bindings, ...right.bindings],
-  }
-}
 
 /** Numbers in one bound value: SQLite takes none above 2 MB. */
 const SEQS_A_BINDING = 150_000
@@ -74,7 +62,8 @@ export function oneOf(seqs: number[]): SqlFragment {
     const part = JSON.stringify(seqs.slice(start, start + SEQS_A_BINDING))
     parts.push(fragment('d.seq IN (SELECT value FROM json_each(?))', part))
   }
-  return balanced(parts, 'OR')
+  const { sql, bindings } = join(parts, ' OR ')
+  return { sql: `(${sql})`, bindings }
 }
 
 export const not = ({ sql, bindings }: SqlFragment): SqlFragment => ({ sql: `NOT ${sql}`, bindings })
@@ -110,8 +99,8 @@ export function withoutQuoted(text: string): string {
   return left
 }
 
-/** Splits at `separator` outside of brackets and backticks. Parts are trimmed; empty ones are kept. */
-export function splitOutside(text: string, separator: string): string[] {
+/** Splits at commas outside of brackets and backticks. Parts are trimmed; empty ones are kept. */
+export function splitOutside(text: string): string[] {
   const parts: string[] = []
   let depth = 0
   let part = ''
@@ -126,7 +115,7 @@ export function splitOutside(text: string, separator: string): string[] {
     }
     if ('([{'.includes(character)) depth++
     else if (')]}'.includes(character)) depth--
-    if (character === separator && depth === 0) {
+    if (character === ',' && depth === 0) {
       parts.push(part.trim())
       part = ''
     } else {

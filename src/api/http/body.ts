@@ -272,7 +272,7 @@ const decode = (value: string): string => {
 export const isTrue = (value: string | undefined): boolean => value === 'true'
 
 /** Names in a comma-separated list. A join such as `$authors(name, bio)` is one of them, commas and all. */
-export const listed = (value: string | undefined): string[] => splitOutside(value ?? '', ',').filter(Boolean)
+export const listed = (value: string | undefined): string[] => splitOutside(value ?? '').filter(Boolean)
 
 /** A value of a JSON body as a parameter. @returns undefined for a list, an object or null */
 export function parameterValue(value: unknown): string | undefined {

@@ -234,7 +234,7 @@ interface SortClause {
 
 /** The clauses of a `sort_by`: `field:order`. The field can have options in parentheses. */
 export const sortClauses = (sortBy = ''): SortClause[] =>
-  splitOutside(sortBy, ',')
+  splitOutside(sortBy)
     .filter((clause) => clause !== '')
     .map((clause) => {
       if (clause.startsWith('$'))

@@ -625,7 +625,7 @@ export function isProjected(name: string, include: string, exclude: string): boo
 
 /** Whether `exclude`, as `project` takes it, covers a whole field. */
 export const isExcluded = (field: string, exclude: string): boolean =>
-  splitOutside(exclude, ',').some((name) =>
+  splitOutside(exclude).some((name) =>
     name.endsWith('*') ? field.startsWith(name.slice(0, -1)) : field === name || field.startsWith(`${name}.`),
   )
 
@@ -633,9 +633,7 @@ const isJoin = (name: string): boolean => name.startsWith('$') && name.includes(
 
 function parseSelection(list: string): Selection | undefined {
   // `$other(...)` is a join, with commas of its own. run/join-attach.ts reads it.
-  const names = (
-    list.includes('$') ? splitOutside(list, ',').filter((name) => !isJoin(name)) : list.split(',')
-  )
+  const names = (list.includes('$') ? splitOutside(list).filter((name) => !isJoin(name)) : list.split(','))
     .map((name) => name.trim())
     .filter((name) => name !== '')
   if (names.length === 0) return undefined

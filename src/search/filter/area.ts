@@ -43,7 +43,7 @@ function parseOptions(field: Field, text: string): PlaceArea {
     throw malformedOptions(field)
   }
   let radius: number | undefined
-  for (const option of splitOutside(rest, ',').filter((part) => part !== '')) {
+  for (const option of splitOutside(rest).filter((part) => part !== '')) {
     const [, name, value = ''] = /^(radius|exact_filter_radius)\s*:\s*(.*)$/s.exec(option) ?? []
     const length = RADIUS.exec(value)
     if (name === undefined || !length) throw malformedOptions(field)

@@ -38,7 +38,7 @@ const wrong = (name: string, what: string): ApiError => new ApiError(400, `Param
 
 /** The parts of a list between commas; commas in brackets and backticks do not split. */
 export const list = (text: string | undefined): string[] =>
-  splitOutside(text ?? '', ',').filter((part) => part !== '')
+  splitOutside(text ?? '').filter((part) => part !== '')
 
 /** @throws ApiError 400 */
 export function unsigned(name: string, text: string): number {
@@ -92,7 +92,7 @@ const oneOf =
 
 const eachOneOf = <Word extends string>(words: readonly Word[]): Kind<Word[]> => {
   const one = oneOf(words)
-  return (name, text) => splitOutside(text || words[0]!, ',').map((part) => one(name, part))
+  return (name, text) => splitOutside(text || words[0]!).map((part) => one(name, part))
 }
 
 const names: Kind<string[]> = (_name, text) => list(text)
@@ -304,7 +304,7 @@ export function parseVectorQuery(text: string, schema: StoredSchema): VectorQuer
     queries: [],
     queryWeights: [],
   }
-  const options = body[2] === undefined ? [] : splitOutside(body[2], ',').filter((option) => option !== '')
+  const options = body[2] === undefined ? [] : splitOutside(body[2]).filter((option) => option !== '')
   for (const option of options) applyOption(query, option)
   if (query.vector.length === 0 && options.length === 0) {
     throw new ApiError(400, 'When a vector query value is empty, an `id` parameter must be present.')
@@ -379,7 +379,7 @@ function between(text: string, most: number, name: string): number {
 function items(text: string): string[] {
   const inner = /^\[([\s\S]*)\]$/.exec(text)
   if (!inner) throw malformed('.')
-  return splitOutside(inner[1]!, ',')
+  return splitOutside(inner[1]!)
     .map((item) => item.replace(/^`(.*)`$/s, '$1'))
     .filter((item) => item !== '')
 }
@@ -438,8 +438,8 @@ export function parseFacets(
   returnParent: string,
   schema: StoredSchema,
 ): { facets: FacetRequest[]; joinedFacets: JoinedFacets[] } {
-  const parts = splitOutside(facetBy, ',').filter((part) => part !== '')
-  const names = splitOutside(returnParent, ',')
+  const parts = splitOutside(facetBy).filter((part) => part !== '')
+  const names = splitOutside(returnParent)
   const hasParent = (name: string): boolean =>
     names.some((wanted) => wanted === name || (wanted.endsWith('*') && name.startsWith(wanted.slice(0, -1))))
   const facets: FacetRequest[] = []
@@ -486,7 +486,7 @@ const plainFacet = (field: Field): FacetRequest => ({
 
 function parseOptions(field: Field, text: string, schema: StoredSchema): FacetRequest {
   const request = plainFacet(field)
-  for (const option of splitOutside(text, ',').filter((part) => part !== '')) {
+  for (const option of splitOutside(text).filter((part) => part !== '')) {
     const sort = /^sort_by\s*:\s*([^:]*[^:\s])\s*:\s*(\w+)$/.exec(option)
     if (sort) {
       request.order = parseOrder(sort[1]!, sort[2]!, schema)

@@ -52,7 +52,7 @@ const MALFORMED = 'Parameter `sort_by` is malformed.'
 
 /** Parses the syntax, without a schema. @throws ApiError 400 for a missing colon or more than three keys */
 export function splitSort(sortBy: string): { name: string; direction: string }[] {
-  const keys = splitOutside(sortBy, ',')
+  const keys = splitOutside(sortBy)
     .filter((part) => part !== '')
     .map((part) => {
       if (part.startsWith('$')) return joinPart(part)
@@ -160,7 +160,7 @@ function parseField(field: Field, argument: string): Undirected<SortKey> {
 }
 
 function parseGeopoint(field: Field, argument: string): Undirected<SortKey> {
-  const [latitude, longitude, ...options] = splitOutside(argument, ',')
+  const [latitude, longitude, ...options] = splitOutside(argument)
   const key = {
     kind: 'geopoint' as const,
     field,
@@ -241,7 +241,7 @@ const FUNCTIONS = ['gauss', 'exp', 'linear', 'diff'] as const
 function parseFieldOptions(field: string, text: string): FieldOptions {
   const given = new Map<string, string>()
   let missing: FieldOptions['missing'] = 'normal'
-  for (const option of text === '' ? [] : splitOutside(text, ',')) {
+  for (const option of text === '' ? [] : splitOutside(text)) {
     const [, name = '', value = ''] = /^(\w+)\s*:\s*([^:]*)$/.exec(option) ?? []
     if (name === 'missing_values' && (value === 'first' || value === 'last' || value === 'normal')) {
       missing = value
@@ -344,7 +344,7 @@ function parseEval(argument: string): { filter: string; score: number }[] {
   if (argument === '') throw new ApiError(400, 'The eval expression in sort_by is empty.')
   const list = /^\[(.*)\]$/s.exec(argument)
   if (!list) return [{ filter: argument, score: 1 }]
-  const parts = splitOutside(list[1]!, ',')
+  const parts = splitOutside(list[1]!)
   if (parts.length > MAX_EVAL_EXPRESSIONS) {
     throw new ApiError(400, `\`_eval\` takes at most ${MAX_EVAL_EXPRESSIONS} expressions.`)
   }

@@ -65,7 +65,7 @@ const FIRST = 1_000
 export const where = (relation: SqlFragment, filter: SqlFragment): SqlFragment =>
   filter.sql === '1'
     ? relation
-    : join([fragment('SELECT d.* FROM ('), relation, fragment(') d WHERE '), filter], '')
+    : join([fragment('SELECT d.* FROM ('), relation, fragment(') d WHERE '), filter])
 
 /** Words of an expression that take no longer than few. */
 const FEW_WORDS = 40
@@ -83,18 +83,6 @@ export const isIn =
       for (const at of offsets) seqs.push(number * BLOCK + at)
     }
     return oneOf(seqs)
-  }
-
-/** @param isAtOnce whether one statement finds all matches */
-const inRanges = (
-  sql: SqlStorage,
-  relationOf: (range: Range) => SqlFragment,
-  isAtOnce: (pace: Pace) => boolean = () => false,
-  weight = 1,
-): Parts =>
-  async function* (pace, width = FIRST_WIDTH) {
-    const division = { atOnce: isAtOnce(pace), weight }
-    for await (const range of ranges(sql, pace, width, division)) yield { range, relation: relationOf(range) }
   }
 
 /** Text matches among the documents of a range. */
@@ -134,12 +122,12 @@ export const textMatches = (
   test: (range: Range) => SqlFragment = () => fragment('1'),
   atOnce = false,
 ): Parts =>
-  inRanges(
-    sql,
-    (range) => textMatchesIn(match, test(range), range),
-    () => atOnce,
-    weightOfWords(match.match),
-  )
+  async function* (pace) {
+    const division = { atOnce, weight: weightOfWords(match.match) }
+    for await (const range of ranges(sql, pace, FIRST_WIDTH, division)) {
+      yield { range, relation: textMatchesIn(match, test(range), range) }
+    }
+  }
 
 /**
  * Text matches without scores: `seq` is the only column. BM25 reads the length of each matching document and looks each
@@ -199,7 +187,7 @@ export const gatherScores = (sql: SqlStorage, parts: Parts, pace: Pace): Promise
 const withColumns = (parts: Parts, columns: string): Parts =>
   async function* (pace) {
     for await (const { relation, range } of parts(pace)) {
-      yield { relation: join([fragment(`SELECT ${columns} FROM (`), relation, fragment(') d')], ''), range }
+      yield { relation: join([fragment(`SELECT ${columns} FROM (`), relation, fragment(') d')]), range }
     }
   }
 
@@ -217,19 +205,16 @@ export async function bestByScore(
   let found = 0
   let best = new Gathered()
   for await (const { relation } of parts(pace)) {
-    const query = join(
-      [
-        fragment('WITH m AS MATERIALIZED (SELECT d.seq, d.score FROM ('),
-        relation,
-        fragment(
-          `) d) SELECT m.seq, m.score, (SELECT count(*) FROM m) AS found FROM m
+    const query = join([
+      fragment('WITH m AS MATERIALIZED (SELECT d.seq, d.score FROM ('),
+      relation,
+      fragment(
+        `) d) SELECT m.seq, m.score, (SELECT count(*) FROM m) AS found FROM m
              WHERE m.score <= coalesce((SELECT score FROM m ORDER BY score LIMIT 1 OFFSET ?), 0)`,
-          wanted - 1,
-        ),
-        ...(isOnly ? [fragment(' ORDER BY m.score, m.seq DESC'), limited(wanted)] : []),
-      ],
-      '',
-    )
+        wanted - 1,
+      ),
+      ...(isOnly ? [fragment(' ORDER BY m.score, m.seq DESC'), limited(wanted)] : []),
+    ])
     const rows = pace.query<{ seq: number; score: number; found: number }>(sql, query)
     found += rows[0]?.found ?? 0
     for (const { seq, score } of rows) best.add(seq, score)

@@ -158,16 +158,13 @@ async function keysWhere({ context, keyField, filter, pace }: KeySearch): Promis
   const relation = keysIn(keyField, 'seq')
   const set = await filteredIn(context, filter, await allDocuments(context, pace), pace)
   for await (const part of partsOf(set)(pace)) {
-    const query = join(
-      [
-        fragment('SELECT DISTINCT json_quote(k.key) AS key FROM ('),
-        part.relation,
-        fragment(') d JOIN '),
-        relation,
-        fragment(' k ON k.seq = d.seq'),
-      ],
-      '',
-    )
+    const query = join([
+      fragment('SELECT DISTINCT json_quote(k.key) AS key FROM ('),
+      part.relation,
+      fragment(') d JOIN '),
+      relation,
+      fragment(' k ON k.seq = d.seq'),
+    ])
     for (const { key } of pace.query<{ key: string }>(context.sql, query)) keys.add(key)
     if (keys.size > MAX_JOIN_KEYS) {
       throw new ApiError(

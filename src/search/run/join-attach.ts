@@ -57,7 +57,7 @@ export async function attachJoins(
   for (const include of defaults(joins, includes)) includes.push(include)
   const wanted = includes
     .map((include) => ({ include, exclude: excluded(include) }))
-    .filter(({ exclude }) => !splitOutside(exclude, ',').includes('*'))
+    .filter(({ exclude }) => !splitOutside(exclude).includes('*'))
   const all = await pace.away(
     mapFew(wanted, AT_ONCE, ({ include, exclude }) =>
       relatedDocuments(context, joins, include, exclude, [...shown.keys()]),

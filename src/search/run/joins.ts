@@ -276,7 +276,7 @@ interface Named {
 /** @throws ApiError 400 */
 function joinsIn(list: string): Named[] {
   if (!list.includes('$')) return []
-  return splitOutside(list, ',')
+  return splitOutside(list)
     .filter((part) => part.startsWith('$'))
     .map((part) => {
       const join = readJoin(part)
@@ -315,7 +315,7 @@ function readInclude({ collection, inside, alias }: Named): JoinInclude {
     limit: 0,
   }
   const fields: string[] = []
-  for (const part of splitOutside(inside, ',')) {
+  for (const part of splitOutside(inside)) {
     const option = part.startsWith('$') ? null : /^([^:]+):(.*)$/s.exec(part)
     if (option) readOption(include, option[1]!.trim(), option[2]!.trim(), inside)
     else if (part !== '') fields.push(part)

@@ -115,10 +115,7 @@ function listOf(
   const lists: number[][] = []
   for (let from = low; ; ) {
     const query = [fragment('SELECT json_group_array(seq) AS list FROM ('), relation({ low: from, high })]
-    const [row] = pace.query<{ list: string }>(
-      sql,
-      join([...query, limited(MOST_IN_A_LIST), fragment(')')], ''),
-    )
+    const [row] = pace.query<{ list: string }>(sql, join([...query, limited(MOST_IN_A_LIST), fragment(')')]))
     const list = readColumn<number>(row!.list)
     lists.push(list)
     if (list.length < MOST_IN_A_LIST) return lists.flat()

@@ -92,7 +92,7 @@ export async function planKeywordSearch(
   }
   const anyWord = (some: Term[]) => {
     const terms = relax(some)
-    return { terms, match: matchOf(context, request, query, terms, 'OR') }
+    return { terms, match: matchOf(context, request, query, terms) }
   }
   const terms = (request.typoTokensThreshold > 0 && correct(context, request, query.terms)) || query.terms
   const known = knownWords(context, request)

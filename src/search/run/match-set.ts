@@ -22,8 +22,8 @@ export interface Part {
   range: Range
 }
 
-/** Matches in parts, each small enough for one statement. @param width sequence numbers that the first part spans */
-export type Parts = (pace: Pace, width?: number) => AsyncIterable<Part>
+/** Matches in parts, each small enough for one statement. */
+export type Parts = (pace: Pace) => AsyncIterable<Part>
 
 /** Reading a block's values from memory takes about as long as SQLite takes for this many rows. */
 const ROWS_A_BLOCK = BLOCK / 64
@@ -140,27 +140,29 @@ export function withSeqs(set: MatchSet, seqs: readonly number[]): MatchSet {
 }
 
 /** The same matches without others. */
-export function minus(set: MatchSet, others: MatchSet): MatchSet {
-  if (others.size === 0) return set
+export const minus = (set: MatchSet, others: MatchSet): MatchSet =>
+  others.size === 0 ? set : chosen(set, others, false)
+
+/** The matches that are in both sets. It takes less time if the first one is the smaller. */
+export const common = (set: MatchSet, others: MatchSet): MatchSet => chosen(set, others, true)
+
+/** The matches that are among others, or those that are not. */
+function chosen(set: MatchSet, others: MatchSet, areIn: boolean): MatchSet {
   const left = new Map<number, Offsets>()
   for (const [number, offsets] of set) {
     const own = others.get(number)
-    const rest = own === undefined ? offsets : without(offsets, own)
+    if (own === undefined) {
+      if (!areIn) left.set(number, offsets)
+      continue
+    }
+    let next = 0
+    const rest = offsets.filter((at) => {
+      while (next < own.length && own[next]! < at) next++
+      return (own[next] === at) === areIn
+    })
     if (rest.length > 0) left.set(number, rest)
   }
   return left
-}
-
-/** The matches that are in both sets. */
-export const common = (set: MatchSet, others: MatchSet): MatchSet => minus(set, minus(set, others))
-
-/** @param others sorted, as the offsets are */
-function without(offsets: Offsets, others: Offsets): Offsets {
-  let next = 0
-  return offsets.filter((at) => {
-    while (next < others.length && others[next]! < at) next++
-    return others[next] !== at
-  })
 }
 
 /** The sequence numbers of a set, block by block. */

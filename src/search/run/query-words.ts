@@ -36,15 +36,15 @@ import type { SearchContext } from './context'
 import { LongSearches, Pace } from './pace'
 import { documentsWith } from './word-weights'
 
+/** Matches documents with any of the terms. */
 export const matchOf = (
   context: SearchContext,
   request: SearchRequest,
   query: ParsedQuery,
   terms: Term[],
-  operator: 'AND' | 'OR',
 ): TextMatch => {
   const expression = (some: Term[]): string =>
-    matchExpression(some, query.excluded, columnsOf(context, request), operator)
+    matchExpression(some, query.excluded, columnsOf(context, request), 'OR')
   const demotes = request.synonyms?.demotes && hasSynonyms(terms)
   return {
     match: expression(terms),
@@ -60,7 +60,7 @@ export const matchOfAny = (
   request: SearchRequest,
   query: ParsedQuery,
   terms: Term[],
-): TextMatch => matchOf(context, request, query, relax(terms), 'OR')
+): TextMatch => matchOf(context, request, query, relax(terms))
 
 export const columnsOf = (
   { schema }: SearchContext,

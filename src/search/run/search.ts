@@ -314,7 +314,7 @@ async function seek(
 }
 
 function withoutExcludedParts(result: SearchResult, { excludeFields }: SearchRequest): SearchResult {
-  const names = splitOutside(excludeFields, ',')
+  const names = splitOutside(excludeFields)
   for (const name of ['out_of', 'search_time_ms'] as const) if (names.includes(name)) delete result[name]
   return result
 }

@@ -280,10 +280,7 @@ export async function firstByLength(
 ): Promise<OrderedMatch[]> {
   const lengths = new Gathered()
   for await (const { relation } of partsOf(set)(pace)) {
-    const query = join(
-      [fragment(`SELECT d.seq, hex(${length}) AS length FROM (`), relation, fragment(') d')],
-      '',
-    )
+    const query = join([fragment(`SELECT d.seq, hex(${length}) AS length FROM (`), relation, fragment(') d')])
     for (const row of pace.query<{ seq: number; length: string }>(sql, query)) {
       lengths.add(row.seq, Number.parseInt(row.length, 16))
     }

@@ -92,7 +92,7 @@ function fitOf(ranking: Ranking, found: Tiered, texts: Map<number, TextScore>): 
     },
     first: async (some, keys, window) => {
       const own = { ...ranking, sort: [BY_TEXT, ...keys, NEWEST] }
-      const page = await rankedPage(own, { ...found, set: some, isPart: true }, window)
+      const page = await rankedPage(own, { ...found, set: some }, window)
       keep(page.texts)
       return page.rows
     },

@@ -110,8 +110,7 @@ export async function planPlainSearch(
   const { table } = request.index
   const columns = columnsOf(context, request)
   const rank = rankOf(context, request)
-  const expression = (terms: Term[], operator: 'AND' | 'OR' = 'AND') =>
-    matchExpression(terms, query.excluded, columns, operator)
+  const expression = (terms: Term[]) => matchExpression(terms, query.excluded, columns, 'AND')
   const attempt = async (words: string): Promise<{ match: TextMatch; matches: Matches }> => {
     const match = { match: words, table, rank }
     return { match, matches: await filteredMatches(context, match, filter, pace) }
@@ -393,7 +392,6 @@ interface RankedPage {
 /** What a search has found or a part of it, and where to look first. The last tier has all matches; without tiers, all are read. */
 export interface Tiered {
   set: MatchSet
-  isPart?: boolean
   tiersOf: () => readonly Tier[]
 }
 
@@ -419,19 +417,15 @@ interface Segment {
   size: number
 }
 
-/**
- * The matches of a window, in order.
- * @param most so many matches are all read
- */
+/** The matches of a window, in order. */
 export async function rankedPage(
   ranking: Ranking,
   found: Tiered,
   { offset, limit }: Window,
-  most = FEW,
 ): Promise<RankedPage> {
   const { set, tiersOf } = found
   const page: RankedPage = { rows: [], texts: new Map() }
-  const tiers = sizeOf(set) <= most ? [] : tiersOf()
+  const tiers = sizeOf(set) <= FEW ? [] : tiersOf()
   if (tiers.length === 0) {
     await ranking.pace.rest(READING)
     append(page, await ordered(ranking, ranking.scorer.scoreAll(seqsOf(set)), offset, limit))
@@ -491,18 +485,17 @@ export async function scoresOfAll(ranking: Ranking, found: Tiered, most: number)
  */
 async function* segmentsOf(
   ranking: Ranking,
-  { set, isPart }: Tiered,
+  { set }: Tiered,
   tiers: readonly Tier[],
 ): AsyncGenerator<Segment> {
   if (tiers.length === 0) return
-  const { context, filter, pace } = ranking
+  const { context, pace } = ranking
   const last = tiers.length - 1
   const known = new Map<number, MatchSet>([[last, set]])
   const matching = async (at: number): Promise<MatchSet> => {
     const before = known.get(at)
     if (before !== undefined) return before
-    const all = (await filteredMatches(context, tiers[at]!.match, filter, pace)).set
-    const own = isPart ? common(set, all) : all
+    const own = common((await allMatches(context, wordsOf(tiers[at]!.match), pace)).set, set)
     known.set(at, own)
     return own
   }
