@@ -74,7 +74,7 @@ export async function imported(env: Cloudflare.Env, collection: string): Promise
 }
 
 /** The collections that are searched for these questions. */
-export async function collectionsOf(env: Cloudflare.Env, asks: Asks): Promise<string[]> {
+async function collectionsOf(env: Cloudflare.Env, asks: Asks): Promise<string[]> {
   const { assistant, collections = [], searches = [] } = asks
   const own = assistant === undefined ? undefined : await findAssistant(env, assistant)
   return [...(own ? searchesOf(own) : searches).map(({ collection }) => collection), ...collections]

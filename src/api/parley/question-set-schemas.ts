@@ -38,6 +38,9 @@ const Question = once(() =>
   }),
 )
 
+/** What the body of `POST /conversations` has for one question or conversation, and no set may. */
+const NO_PARAMETERS = ['question', 'conversation_id', 'replaces', 'files', 'followups', 'stream', 'user_id']
+
 const Asks = once(() =>
   v.pipe(
     v.objectWithRest(
@@ -51,9 +54,14 @@ const Asks = once(() =>
     ),
     v.check(
       ({ assistant, model, collections, searches }) =>
-        (assistant === undefined) !==
-        (model === undefined && collections === undefined && searches === undefined),
+        assistant === undefined
+          ? model !== undefined && (collections === undefined) !== (searches === undefined)
+          : model === undefined && collections === undefined && searches === undefined,
       'Give either `assistant`, or `model` with `collections` or `searches`.',
+    ),
+    v.check(
+      (asks) => !NO_PARAMETERS.some((name) => name in asks),
+      'Each question is asked by itself: leave out what belongs to one question or conversation.',
     ),
     v.description(
       'Whom it asks: an `assistant`, or what the body of `POST /conversations` has besides its question',

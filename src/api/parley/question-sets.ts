@@ -2,7 +2,7 @@
 import { waitUntil } from 'cloudflare:workers'
 import { requireCollections } from '../../auth/admit'
 import { ApiError, logFailure } from '../../errors'
-import { collectionsOf, goOn, imported } from '../../question-sets/run'
+import { goOn, imported } from '../../question-sets/run'
 import {
   type Asks,
   beginRun,
@@ -29,15 +29,20 @@ function shown({ busy_until: _, ...set }: QuestionSet) {
 }
 
 /**
- * A set is asked with the server's own rights, so whoever stores it or begins a run needs the right to its collections by name.
- * @throws ApiError 400 for an assistant or a model that is not there, 401
+ * A set is asked with the server's own rights: its searches may join any collection. So a key needs the right to all of them, and a
+ * name that no collection has stands for those.
+ * @throws ApiError 401
  */
-async function requireOwn({ env, access, record }: Caller, asks: Asks): Promise<void> {
-  const { assistant, model } = asks
-  if (assistant !== undefined && !(await findAssistant(env, assistant)))
-    throw new ApiError(400, `\`asks.assistant\`: There is no assistant \`${assistant}\`.`)
+const requireAll = ({ access, record }: Caller): void =>
+  requireCollections(access, record.action!, [EVERY_COLLECTION], record)
+
+const EVERY_COLLECTION = '*'
+
+/** @throws ApiError 400 for an assistant or a model that is not there */
+async function requirePresent(env: Cloudflare.Env, { assistant, model }: Asks): Promise<void> {
   if (assistant === undefined) await requireModel(env, '`asks.model`', model)
-  requireCollections(access, record.action!, await collectionsOf(env, asks), record)
+  else if (!(await findAssistant(env, assistant)))
+    throw new ApiError(400, `\`asks.assistant\`: There is no assistant \`${assistant}\`.`)
 }
 
 async function requireModel(env: Cloudflare.Env, place: string, id = ''): Promise<void> {
@@ -45,41 +50,35 @@ async function requireModel(env: Cloudflare.Env, place: string, id = ''): Promis
     throw new ApiError(400, `${place}: There is no conversation model \`${id}\`.`)
 }
 
-export const list = async ({ env }: Serving<'listQuestionSets'>): Promise<Response> =>
-  json({ sets: (await listSets(env)).map(shown) })
+export async function list(serving: Serving<'listQuestionSets'>): Promise<Response> {
+  requireAll(serving)
+  return json({ sets: (await listSets(serving.env)).map(shown) })
+}
 
 export async function put(serving: Serving<'putQuestionSet'>): Promise<Response> {
+  requireAll(serving)
   const { env, path, body } = serving
-  const before = (await listSets(env)).find(({ name }) => name === path.name)
-  if (before) await requireOwnCollections(serving, before.asks)
-  await requireOwn(serving, body.asks)
+  await requirePresent(env, body.asks)
   if (body.judge !== undefined) await requireModel(env, '`judge`', body.judge)
   return json(shown(await putSet(env, path.name, body)))
 }
 
-/** As `requireOwn`, where what it asks may be gone. */
-async function requireOwnCollections({ env, access, record }: Caller, asks: Asks): Promise<void> {
-  requireCollections(access, record.action!, await collectionsOf(env, asks), record)
-}
-
 export async function get(serving: Serving<'getQuestionSet'>): Promise<Response> {
-  const set = await getSet(serving.env, serving.path.name)
-  await requireOwnCollections(serving, set.asks)
-  return json(shown(set))
+  requireAll(serving)
+  return json(shown(await getSet(serving.env, serving.path.name)))
 }
 
 export async function remove(serving: Serving<'deleteQuestionSet'>): Promise<Response> {
-  const { env, path } = serving
-  await requireOwnCollections(serving, (await getSet(env, path.name)).asks)
-  return json(shown(await deleteSet(env, path.name)))
+  requireAll(serving)
+  return json(shown(await deleteSet(serving.env, serving.path.name)))
 }
 
 /** Begins a run, and answers before its questions are answered. */
 export async function begin(serving: Serving<'runQuestionSet'>): Promise<Response> {
+  requireAll(serving)
   const { env, path, body } = serving
   const set = await getSet(env, path.name)
-  await requireOwnCollections(serving, set.asks)
-  if (body.asks) await requireOwn(serving, body.asks)
+  if (body.asks) await requirePresent(env, body.asks)
   const run = await beginRun(env, set, body.asks)
   // What is left when this ends, the cron goes on with.
   waitUntil(
@@ -89,18 +88,14 @@ export async function begin(serving: Serving<'runQuestionSet'>): Promise<Respons
 }
 
 export async function readRun(serving: Serving<'getQuestionRun'>): Promise<Response> {
-  const { env, path } = serving
-  const run = await getRun(env, path.name, path.id)
-  await requireOwnCollections(serving, run.asks)
-  return json(run)
+  requireAll(serving)
+  return json(await getRun(serving.env, serving.path.name, serving.path.id))
 }
 
 /** Ends a run that goes on. */
 export async function end(serving: Serving<'endQuestionRun'>): Promise<Response> {
-  const { env, path } = serving
-  const run = await getRun(env, path.name, path.id)
-  await requireOwnCollections(serving, run.asks)
-  return json(await endRun(env, path.name, path.id))
+  requireAll(serving)
+  return json(await endRun(serving.env, serving.path.name, serving.path.id))
 }
 
 /** An import has ended: the sets that ask about its collection are due. */

@@ -135,27 +135,36 @@ describe('a question set', () => {
   })
 
   it('reaches no further than the key that stores it, and says what it lacks', async () => {
-    const key = await makeKey({ actions: ['question_sets:*'], collections: ['more'] })
-    expect(await put({}, 'theirs', { key })).toMatchObject([401, {}])
-    expect(await put({ asks: { assistant: 'help' } }, 'theirs', { key })).toMatchObject([401, {}])
-    expect(await put({ asks: { model: 'm', collections: ['more'] } }, 'theirs', { key })).toMatchObject([
+    const key = await makeKey({ actions: ['question_sets:*'], collections: ['more', 'facts'] })
+    const mine = { asks: { model: 'm', collections: ['more'] } }
+    // Its searches could join a collection that the key does not name.
+    expect(await put(mine, 'theirs', { key })).toMatchObject([401, {}])
+    for (const path of ['', '/basics', '/basics/runs/x']) {
+      expect(await call('GET', `/question_sets${path}`, { key })).toMatchObject([401, {}])
+    }
+    expect(await call('POST', '/question_sets/basics/runs', { key, body: {} })).toMatchObject([401, {}])
+    expect(await call('POST', '/question_sets', { key, body: { collection: 'facts' } })).toMatchObject([
       200,
       {},
     ])
-    expect(await call('GET', '/question_sets/basics', { key })).toMatchObject([401, {}])
-    const asks = { asks: ASKS }
-    expect(await call('POST', '/question_sets/theirs/runs', { key, body: asks })).toMatchObject([401, {}])
+    const all = await makeKey({ actions: ['question_sets:*'], collections: ['*'] })
+    expect(await put(mine, 'theirs', { key: all })).toMatchObject([200, {}])
     for (const [body, message] of [
       [{ asks: { assistant: 'nobody' } }, /There is no assistant `nobody`/],
       [{ asks: { model: 'nobody', collections: ['facts'] } }, /There is no conversation model `nobody`/],
       [{ asks: {} }, /Give either `assistant`, or `model`/],
+      [{ asks: { model: 'm' } }, /Give either `assistant`, or `model`/],
+      [{ asks: { ...ASKS, conversation_id: 'x' } }, /leave out what belongs to one question/],
       [{ judge: 'nobody' }, /`judge`: There is no conversation model/],
       [{ questions: [] }, /`questions`/],
       [{ every_hours: 0 }, /`every_hours`/],
     ] as const) {
       expect(await put(body, 'wrong')).toMatchObject([400, { message: expect.stringMatching(message) }])
     }
-    expect(await call('DELETE', '/question_sets/theirs', { key })).toMatchObject([200, { name: 'theirs' }])
+    expect(await call('DELETE', '/question_sets/theirs', { key: all })).toMatchObject([
+      200,
+      { name: 'theirs' },
+    ])
     expect(await call('GET', '/question_sets/theirs')).toMatchObject([404, {}])
   })
 })
