@@ -11,7 +11,7 @@ import { Icon } from '../parts/icon'
 import { useTitle } from '../parts/page'
 import { colour } from '../parts/prose'
 import { type Chat, chat as currentChat, turnKey } from './chat'
-import { loadChoices } from './choices'
+import { loadChoices, possible } from './choices'
 import { Composer } from './composer'
 import { Inspector } from './inspector'
 import { chosen, inSentence, settings } from './settings'
@@ -56,14 +56,7 @@ export function ChatPage() {
     if (!data) return
     if (!chosen) {
       const now = settings.peek()
-      const collection = pick(
-        now.collection,
-        data.collections?.map(({ name }) => name),
-      )
-      const model = pick(
-        now.model,
-        data.models?.map(({ id }) => id),
-      )
+      const { collection, model } = possible(now, data)
       if (collection !== now.collection || model !== now.model) {
         settings.value = { ...now, collection, model }
       }
@@ -170,9 +163,6 @@ export function ChatPage() {
     </div>
   )
 }
-
-const pick = (wanted: string, names: string[] | undefined): string =>
-  names === undefined || names.length === 0 || names.includes(wanted) ? wanted : names[0]!
 
 /** What the widget's views ask of the page around them. */
 function useStage(chat: Chat) {

@@ -3,6 +3,7 @@ import type { InferOutput } from 'valibot'
 import type * as responses from '../../../../src/api/parley/response-schemas'
 import { Refusal, read } from '../api'
 import type { Collection } from '../collections/wire'
+import type { ChatSettings } from './settings'
 
 export interface Model {
   id: string
@@ -41,3 +42,19 @@ export async function loadChoices(signal?: AbortSignal): Promise<Choices> {
     ...(assistants && { assistants: assistants.assistants }),
   }
 }
+
+const pick = (wanted: string, names: string[] | undefined): string =>
+  names === undefined || names.length === 0 || names.includes(wanted) ? wanted : names[0]!
+
+/** Settings with a collection and a model that are there in the place of those that are not. */
+export const possible = (asked: ChatSettings, { collections, models }: Choices): ChatSettings => ({
+  ...asked,
+  collection: pick(
+    asked.collection,
+    collections?.map(({ name }) => name),
+  ),
+  model: pick(
+    asked.model,
+    models?.map(({ id }) => id),
+  ),
+})

@@ -3,7 +3,8 @@ import { signal } from '@preact/signals'
 import { type Outcome, outcomeOf, type Question } from '../../../../scripts/parley/eval/outcomes.mjs'
 import { randomId } from '../../../widget/src/storage'
 import { read, send } from '../api'
-import { type ChatSettings, DIRECT, requestOf, settings } from '../chat/settings'
+import { loadChoices, possible } from '../chat/choices'
+import { type ChatSettings, chosen, DIRECT, requestOf, settings } from '../chat/settings'
 
 /** Whom a set asks: an assistant, or what the body of `POST /conversations` has besides its question. */
 interface Asks {
@@ -83,8 +84,17 @@ export const readSet = async (name: string): Promise<QuestionSet | null> =>
 
 /** Stores a set, or changes the one of its name. */
 export async function writeSet(set: QuestionSet): Promise<void> {
-  const { name, questions, asks = asksOf(settings.peek()), every_hours, after_import, judge } = set
+  const { name, questions, asks = asksOf(await usual()), every_hours, after_import, judge } = set
   await send('PUT', pathOf(name), { questions, asks, every_hours, after_import, judge })
+}
+
+/** What the chat asks now; what there is, where nobody has chosen. */
+async function usual(): Promise<ChatSettings> {
+  const now = settings.peek()
+  if (chosen) return now
+  const choices = await loadChoices()
+  const [assistant] = choices.assistants ?? []
+  return assistant ? { ...now, assistant: assistant.name } : possible(now, choices)
 }
 
 export const deleteSet = (name: string): Promise<unknown> => send('DELETE', pathOf(name))
