@@ -9,7 +9,7 @@ import { illegalArgument, namesOf, noValues, parsingError, requireKeys, unsuppor
 import type { Fields, Target } from './fields'
 import { type Filter, plain, same } from './filter'
 import { compileQuery, rangeFilter } from './query'
-import { isObject, isOn, type Json } from './route'
+import { isObject, isOn, type Json, onlyEntry } from './route'
 
 /** Types with buckets, and their options. */
 const BUCKETS: Record<string, string> = {
@@ -52,9 +52,8 @@ export function parseAggregations(given: Json, fields: Fields, depth = 0): Aggre
   return Object.entries(given).map(([name, body]) => {
     if (!isObject(body)) throw parsingError(`Expected [START_OBJECT] under [${name}]`)
     const { aggs, aggregations, ...types } = body
-    const [[type, options] = [], ...others] = Object.entries(types)
-    if (type === undefined || others.length > 0)
-      throw parsingError(`[${name}] has to have one type of aggregation`)
+    const [type, options] = onlyEntry(types) ?? []
+    if (type === undefined) throw parsingError(`[${name}] has to have one type of aggregation`)
     if (!Object.hasOwn(BUCKETS, type) && !METRICS.includes(type))
       throw parsingError(`Unknown aggregation type [${type}] of [${name}]`)
     const inside = aggs ?? aggregations ?? {}
@@ -93,14 +92,9 @@ function parseOptions(
   if (!Number.isInteger(size) || (size as number) < 1 || (size as number) > MOST_VALUES) {
     throw illegalArgument(`[size] must be between 1 and ${MOST_VALUES}. Found [${String(size)}] in [${name}]`)
   }
-  const [[by, direction] = [], ...others] = isObject(order) ? Object.entries(order) : []
-  if (
-    (by !== '_count' && by !== '_key') ||
-    (direction !== 'asc' && direction !== 'desc') ||
-    others.length > 0
-  ) {
+  const [by, direction] = onlyEntry(order) ?? []
+  if ((by !== '_count' && by !== '_key') || (direction !== 'asc' && direction !== 'desc'))
     throw unsupported(`The [order] of [${name}]`)
-  }
   const target = fields.find(field)
   if (target !== undefined) checkTarget(name, type, field, target)
   const histogram = type === 'date_histogram' ? parseHistogram(name, options) : undefined
@@ -257,28 +251,21 @@ function figures({ type }: Aggregation, facet: FacetCounts | undefined): Json {
   return { value: values[type] }
 }
 
-export type { Aggregation }
-
 // =============================================================================
 // The intervals of `date_histogram`.
 
-interface Histogram {
-  /** the key of a time's bucket: its first millisecond */
-  floor(time: number): number
-  /** the key of the next bucket */
-  next(key: number): number
-  /** characters of an ISO date that are shown */
-  length: number
-  /** documents that a bucket has at least */
-  least: number
-}
+type Histogram = ReturnType<typeof parseHistogram>
 
 const CALENDAR = namesOf('minute hour day week month quarter year m h d w M q y')
 const FIXED: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const FORMATS = ['yyyy', 'yyyy-MM', 'yyyy-MM-dd']
 
-/** @throws ApiError 400 for an interval that is none */
-function parseHistogram(name: string, options: Json): Histogram {
+/**
+ * @returns `floor`: the key of a time's bucket, its first millisecond. `next`: the key of the next bucket. `length`: characters of an
+ *   ISO date that are shown. `least`: documents that a bucket has at least
+ * @throws ApiError 400 for an interval that is none
+ */
+function parseHistogram(name: string, options: Json) {
   const { calendar_interval, fixed_interval, min_doc_count: least = 0, format } = options
   if (typeof least !== 'number') throw illegalArgument(`[min_doc_count] of [${name}] takes a number`)
   if (format !== undefined && !FORMATS.includes(String(format)))
@@ -287,11 +274,12 @@ function parseHistogram(name: string, options: Json): Histogram {
   const said = String(calendar_interval).replace(/^1/, '')
   if (CALENDAR.includes(said)) {
     const unit = said === 'month' ? 'M' : said[0]!
-    return { floor: (time) => floor(time, unit), next: (key) => later(key, unit), ...shown }
+    return { floor: (time: number) => floor(time, unit), next: (key: number) => later(key, unit), ...shown }
   }
   const [, count, measure = ''] = /^(\d{1,9})(ms|s|m|h|d)$/.exec(String(fixed_interval)) ?? []
   const width = Number(count) * (FIXED[measure] ?? 0)
   if (!(width > 0))
     throw illegalArgument(`Invalid interval specified, [${name}] takes a calendar_interval or fixed_interval`)
-  return { floor: (time) => Math.floor(time / width) * width, next: (key) => key + width, ...shown }
+  const start = (time: number) => Math.floor(time / width) * width
+  return { floor: start, next: (key: number) => key + width, ...shown }
 }

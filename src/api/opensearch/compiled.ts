@@ -1,11 +1,11 @@
 /** The compiled form of a DSL query, and the search that it stands for. */
 import { comparedTokens } from '../../search/text/terms'
 import type { SearchParameters } from '../../search/types'
-import { parsingError, requireOptions, unsupported } from './errors'
+import { illegalArgument, parsingError, requireOptions, suggestion, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import { type Filter, filterBy } from './filter'
 import type { Sort } from './hits'
-import { isObject, type Json } from './route'
+import { isObject, type Json, own } from './route'
 
 /** Words to search for and to rank by. */
 export interface Words {
@@ -51,6 +51,32 @@ export interface Compiled {
   /** the conditions besides the words */
   rest?: () => Filter
   vector?: VectorSearch
+}
+
+/** Nesting depth of queries: as deep as a filter may be, because they become one. */
+const DEEPEST = 30
+
+/**
+ * The clause that a query is, and what a table has for its name.
+ * @throws ApiError 400 that names what is unknown
+ */
+export function clauseIn<Row>(
+  query: unknown,
+  table: Readonly<Record<string, Row>>,
+  depth: number,
+): [row: Row, clause: { name: string; body: Json }] {
+  if (!isObject(query)) throw parsingError('[_na] query malformed, must start with start_object')
+  const [[name, body] = [], ...others] = Object.entries(query)
+  if (name === undefined) throw illegalArgument('query malformed, empty clause found')
+  if (others.length > 0) {
+    throw parsingError(`[${name}] malformed query, expected [END_OBJECT] but found [FIELD_NAME]`)
+  }
+  if (depth > DEEPEST) throw parsingError(`Queries may be ${DEEPEST} deep in each other`)
+  const row = own(table, name)
+  if (row === undefined)
+    throw parsingError(`unknown query [${name}]${suggestion(name, Object.keys(table), '')}`)
+  if (!isObject(body)) throw parsingError(`[${name}] query malformed, no start_object after query name`)
+  return [row, { name, body }]
 }
 
 /** A query to compile. */

@@ -160,8 +160,8 @@ export async function multiGet(call: Call): Promise<Json> {
   for (const { name, id, shown } of wanted) {
     const index = indices.get(name)
     if (index === undefined) {
-      const { type, message, details } = indexNotFound(name)
-      const cause = { type, reason: message, ...details }
+      const error = indexNotFound(name)
+      const cause = errorCause(error, failed(error))
       documents.push({ _index: name, _id: id, error: { root_cause: [cause], ...cause } })
       continue
     }
@@ -359,8 +359,7 @@ const ACTIONS = ['create', 'delete', 'index', 'update']
 
 function parseAction(line: string, number: number, otherwise: string | undefined): Operation {
   const malformed = `Malformed action/metadata line [${number}], expected`
-  const header = parseObject(line)
-  const [[action, metadata] = [], ...others] = Object.entries(header)
+  const [[action, metadata] = [], ...others] = Object.entries(parseObject(line))
   if (action === undefined) throw illegalArgument(`${malformed} FIELD_NAME but found [END_OBJECT]`)
   if (!ACTIONS.includes(action))
     throw illegalArgument(`${malformed} one of [create, delete, index, update] but found [${action}]`)
@@ -402,14 +401,13 @@ async function writeAll(index: Index, operations: Operation[]): Promise<Item[]> 
 
 /** Operations of one action, and what became of each so far. A method for each action. */
 class Batch {
-  readonly #index: Index
-  readonly #operations: Operation[]
   readonly items: (Item | undefined)[]
 
-  constructor(index: Index, operations: Operation[]) {
-    this.#index = index
-    this.#operations = operations
-    this.items = operations.map((operation) => check(index.name, operation))
+  constructor(
+    readonly target: Index,
+    readonly operations: Operation[],
+  ) {
+    this.items = operations.map((operation) => check(target.name, operation))
   }
 
   create(): Promise<void> {
@@ -425,8 +423,8 @@ class Batch {
 
   async update(): Promise<void> {
     for (const at of this.items.length === 1 ? this.#open() : []) {
-      const { id, source } = this.#operations[at]!
-      const document = await read(this.#index, id)
+      const { id, source } = this.operations[at]!
+      const document = await read(this.target, id)
       if (document !== undefined && holds(document, toDocument(source!.doc as Json, id)))
         this.#settle(at, 'noop', 200)
     }
@@ -439,11 +437,11 @@ class Batch {
 
   async delete(): Promise<void> {
     const open = this.#open()
-    const idOf = (at: number) => this.#operations[at]!.id
-    const removed = await removeAll(this.#index, open.map(idOf))
+    const idOf = (at: number) => this.operations[at]!.id
+    const removed = await removeAll(this.target, open.map(idOf))
     for (const at of open) {
-      if (removed.has(idOf(at))) this.#settle(at, 'deleted', 200)
-      else this.#settle(at, 'not_found', 404)
+      const isGone = removed.has(idOf(at))
+      this.#settle(at, isGone ? 'deleted' : 'not_found', isGone ? 200 : 404)
     }
   }
 
@@ -451,7 +449,7 @@ class Batch {
   #open = (): number[] => [...this.items.keys()].filter((at) => this.items[at] === undefined)
 
   #settle(at: number, result: string, status: number): void {
-    this.items[at] = item(this.#index.name, this.#operations[at]!.id, result, status)
+    this.items[at] = item(this.target.name, this.operations[at]!.id, result, status)
   }
 
   /** @param passes whether a failure leaves its operation open */
@@ -463,15 +461,15 @@ class Batch {
   ): Promise<void> {
     const some = this.#open()
     const documents = some.map((at) => {
-      const { source, id } = this.#operations[at]!
+      const { source, id } = this.operations[at]!
       return toDocument(documentIn(source!) as Json, id)
     })
-    const outcomes = await importSome(this.#index, documents, action)
+    const outcomes = await importSome(this.target, documents, action)
     for (const [number, at] of some.entries()) {
       const failure = outcomes[number]
       if (failure === undefined) this.#settle(at, result, result === 'created' ? 201 : 200)
-      else if (!passes(failure, this.#operations[at]!.source!))
-        this.items[at] = failedItem(this.#index.name, this.#operations[at]!, failure)
+      else if (!passes(failure, this.operations[at]!.source!))
+        this.items[at] = failedItem(this.target.name, this.operations[at]!, failure)
     }
   }
 }

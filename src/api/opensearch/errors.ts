@@ -3,7 +3,7 @@ import { ApiError, type Failure, inFull } from '../../errors'
 import { nearest } from '../../lib/nearest'
 import { type FailedRequest, failureOf } from '../http/deliver'
 
-type Json = Record<string, unknown>
+export type Json = Record<string, unknown>
 
 /** An error that names its OpenSearch type and further fields of its envelope. */
 export class OpenSearchError extends ApiError {

@@ -4,7 +4,7 @@ import { valuesAt } from '../../search/schema/values'
 import type { Document, Hit, SearchParameters } from '../../search/types'
 import { illegalArgument, noValues, parsingError, requireKeys, shardError, unsupported } from './errors'
 import type { Fields, Target } from './fields'
-import { isObject, type Json } from './route'
+import { isObject, type Json, listed, onlyEntry } from './route'
 import { shownName } from './source'
 
 // =============================================================================
@@ -25,7 +25,7 @@ interface Key {
 /** @returns undefined if hits are sorted by score. @throws ApiError 400 */
 export function parseSort(given: unknown, fields: Fields): Sort | undefined {
   if (given === undefined) return undefined
-  const keys = (Array.isArray(given) ? given : [given]).map((each) => keyOf(each, fields))
+  const keys = listed(given).map((each) => keyOf(each, fields))
   if (keys.length === 0) return undefined
   if (keys.length > 3) throw unsupported('A [sort] by more than 3 keys')
   const isByScore = keys.length === 1 && keys[0]!.by === SCORE
@@ -39,10 +39,8 @@ export function parseSort(given: unknown, fields: Fields): Sort | undefined {
 const SCORE = '_text_match:desc'
 
 function keyOf(given: unknown, fields: Fields): Key {
-  const [[name, body] = [], ...others] =
-    typeof given === 'string' ? [[given, {}]] : isObject(given) ? Object.entries(given) : []
-  if (typeof name !== 'string' || others.length > 0)
-    throw illegalArgument('A key of [sort] has to name one field')
+  const [name, body] = onlyEntry(typeof given === 'string' ? { [given]: {} } : given) ?? []
+  if (name === undefined) throw illegalArgument('A key of [sort] has to name one field')
   const options = isObject(body) ? body : { order: body }
   requireKeys(options, 'order missing unmapped_type', (key) => unsupported(`[${key}] of a [sort]`))
   const order = String(options.order ?? (name === '_score' ? 'desc' : 'asc')).toLowerCase()
@@ -94,9 +92,7 @@ export function highlightParameters(given: unknown, fields: Fields): SearchParam
   const known = `fields pre_tags post_tags encoder ${OF_FIELDS}`
   requireKeys(given, known, (key) => unsupported(`[${key}] of [highlight]`))
   const { fields: named, pre_tags, post_tags, number_of_fragments, fragment_size } = given
-  const entries = (Array.isArray(named) ? named : [named]).flatMap((each) =>
-    isObject(each) ? Object.entries(each) : [],
-  )
+  const entries = listed(named).flatMap((each) => (isObject(each) ? Object.entries(each) : []))
   if (entries.length === 0) throw parsingError('[highlight] takes an object of [fields]')
   const names: string[] = []
   const whole: string[] = []
@@ -126,13 +122,13 @@ export function highlightParameters(given: unknown, fields: Fields): SearchParam
 }
 
 function tag(name: string, given: unknown, otherwise: string): string {
-  const [first = otherwise, ...others] = Array.isArray(given) ? given : given === undefined ? [] : [given]
+  const [first = otherwise, ...others] = listed(given)
   if (typeof first !== 'string' || others.length > 0) throw unsupported(`[${name}] of more than one text`)
   return first
 }
 
 /** A hit's highlights: a list of texts for each field. */
-export function highlightOf({ highlights }: Hit): Json | undefined {
+export function highlightOf({ highlights }: Pick<Hit, 'highlights'>): Json | undefined {
   if (highlights.length === 0) return undefined
   return Object.fromEntries(
     highlights.map(({ field, value, values, snippet, snippets }) => [

@@ -10,6 +10,7 @@ import {
   listCollections,
   putAlias,
 } from '../../registry/collections'
+import { merge } from '../../search/schema/values'
 import type { CollectionSummary } from '../../search/types'
 import { originOf } from '../http/request-log'
 import type { Call } from '../http/router'
@@ -39,7 +40,7 @@ import {
   parseMapping,
 } from './mapping'
 import { embedFields } from './pipelines'
-import { type Index, isObject, type Json, openIndex, readObject } from './route'
+import { type Index, isObject, type Json, onlyEntry, openIndex, readObject } from './route'
 import { starPattern } from './source'
 
 const ACKNOWLEDGED = { acknowledged: true }
@@ -237,9 +238,11 @@ export async function putMapping(call: Call): Promise<Json> {
     throw unsupported('A change of [dynamic_templates] of an index with strings')
   const added = addedFields(schema, fields)
   if (Object.keys(properties).length === 0 && templates === undefined) return ACKNOWLEDGED
+  const all = structuredClone(kept.properties)
+  merge(all, properties)
   const changed = {
     ...kept,
-    properties: joined(kept.properties, properties),
+    properties: all,
     templates: templates ?? kept.templates,
   }
   const metadata = metadataOf(changed, schema.metadata)
@@ -249,18 +252,6 @@ export async function putMapping(call: Call): Promise<Json> {
     if (!done) await rest()
   }
   return ACKNOWLEDGED
-}
-
-/** Merges two sets of properties, objects included. */
-function joined(known: Json, given: Json): Json {
-  const all: Json = { ...known }
-  for (const [name, property] of Object.entries(given)) {
-    const old = Object.hasOwn(all, name) ? all[name] : undefined
-    if (isObject(old) && isObject(property) && isObject(old.properties) && isObject(property.properties)) {
-      all[name] = { ...old, ...property, properties: joined(old.properties, property.properties) }
-    } else all[name] = property
-  }
-  return all
 }
 
 /** Writes are visible at once, so this only checks that the index exists. */
@@ -314,23 +305,20 @@ async function changeAliases({ env, access, record }: Caller, actions: unknown[]
   }
   for (const { action, alias, index } of changes) {
     if (action === 'add') await putAlias(env, alias, { collection_name: index })
-    else await deleteAlias(env, alias).catch((error) => aliasError(error, alias))
+    else {
+      await deleteAlias(env, alias).catch((error) => {
+        if (!(error instanceof ApiError) || error.status !== 404) throw error
+        const details = { 'resource.type': 'aliases', 'resource.id': alias }
+        throw new OpenSearchError(404, 'aliases_not_found_exception', `aliases [${alias}] missing`, details)
+      })
+    }
   }
   return ACKNOWLEDGED
 }
 
-/** @throws the given error, in OpenSearch's words for an alias that is missing */
-function aliasError(error: unknown, alias: string): never {
-  if (!(error instanceof ApiError) || error.status !== 404) throw error
-  throw new OpenSearchError(404, 'aliases_not_found_exception', `aliases [${alias}] missing`, {
-    'resource.type': 'aliases',
-    'resource.id': alias,
-  })
-}
-
 function changeOf(given: unknown) {
-  const [[action, body] = [], ...others] = isObject(given) ? Object.entries(given) : []
-  if ((action !== 'add' && action !== 'remove') || others.length > 0 || !isObject(body)) {
+  const [action, body] = onlyEntry(given) ?? []
+  if ((action !== 'add' && action !== 'remove') || !isObject(body)) {
     throw unsupported(`The action [${String(action)}] on aliases`)
   }
   requireKeys(body, 'index alias', (key) => unsupported(`[${key}] of an action on aliases`))

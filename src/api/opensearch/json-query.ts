@@ -3,17 +3,10 @@
  * are small and no collection holds them.
  */
 import { wordsOf } from '../../models/words'
-import { BOOL_OPTIONS } from './compiled'
-import {
-  illegalArgument,
-  parsingError,
-  requireKeys,
-  requireOptions,
-  searched,
-  suggestion,
-  unsupported,
-} from './errors'
-import { isObject, type Json } from './route'
+import { valuesAt as valuesIn } from '../../search/schema/values'
+import { BOOL_OPTIONS, clauseIn } from './compiled'
+import { illegalArgument, parsingError, requireKeys, requireOptions, searched, unsupported } from './errors'
+import { isObject, type Json, listed, onlyEntry } from './route'
 import { parseSearchBody, SEARCH_KEYS_OF_LISTS } from './search'
 import { FIRST, sourceFilter, starPattern } from './source'
 
@@ -57,43 +50,41 @@ export function searchEntries(entries: readonly Entry[], body: Json, query: Reco
 type Matcher = (document: Json) => boolean
 
 /** @throws ApiError 400 */
-export function matcherOf(query: unknown, depth = 0): Matcher {
-  if (depth > 20) throw parsingError('Queries may be 20 deep in each other')
-  const [[name, body] = [], ...others] = isObject(query) ? Object.entries(query) : []
-  if (name === undefined || others.length > 0) throw parsingError('[_na] query malformed')
-  if (!isObject(body)) throw parsingError(`[${name}] query malformed, no start_object after query name`)
-  const compile = Object.hasOwn(QUERIES, name) ? QUERIES[name]! : undefined
-  if (compile === undefined)
-    throw parsingError(`unknown query [${name}]${suggestion(name, Object.keys(QUERIES), '')}`)
+function matcherOf(query: unknown, depth = 0): Matcher {
+  const [compile, { body }] = clauseIn(query, QUERIES, depth)
   return compile(body, depth)
 }
+
+/** A query of one field, which matches where one of the field's values fits what is asked. */
+const ofField =
+  (short: string, fits: (asked: Json, field: string) => (value: unknown) => boolean) =>
+  (body: Json): Matcher => {
+    const [field, asked] = fieldOf(body, short)
+    const fit = fits(asked, field)
+    return (document) => valuesAt(document, field).some(fit)
+  }
 
 const QUERIES: Record<string, (body: Json, depth: number) => Matcher> = {
   match_all: () => () => true,
   match_none: () => () => false,
-  match: (body) => {
-    const [field, { query, operator }] = fieldOf(body, 'query')
+  match: ofField('query', ({ query, operator }) => {
     const wanted = words(String(query))
     const every = String(operator ?? 'or').toLowerCase() === 'and'
-    return withText(field, (text) => {
+    return (value) => {
+      const text = words(String(value))
       const has = (word: string) => text.includes(word)
       return every ? wanted.every(has) : wanted.some(has)
-    })
-  },
-  match_phrase: (body) => {
-    const [field, { query }] = fieldOf(body, 'query')
+    }
+  }),
+  match_phrase: ofField('query', ({ query }) => {
     const wanted = ` ${words(String(query)).join(' ')} `
-    return withText(field, (text) => ` ${text.join(' ')} `.includes(wanted))
-  },
-  term: (body) => {
-    const [field, { value }] = fieldOf(body, 'value')
-    return (document) => holds(document, field, String(value))
-  },
-  terms: (body) => {
-    const [[field, list] = []] = Object.entries(body)
-    if (field === undefined || !Array.isArray(list)) throw parsingError('[terms] takes a list of values')
-    return (document) => list.some((value) => holds(document, field, String(value)))
-  },
+    return (value) => ` ${words(String(value)).join(' ')} `.includes(wanted)
+  }),
+  term: ofField('value', ({ value }, field) => holds(field, [value])),
+  terms: ofField('values', ({ values }, field) => {
+    if (!Array.isArray(values)) throw parsingError('[terms] takes a list of values')
+    return holds(field, values)
+  }),
   ids: ({ values }) => {
     if (!Array.isArray(values)) throw parsingError('[ids] query takes a list of [values]')
     return ({ _id }) => values.includes(_id)
@@ -102,33 +93,26 @@ const QUERIES: Record<string, (body: Json, depth: number) => Matcher> = {
     if (typeof field !== 'string') throw parsingError('[exists] must be provided with a [field]')
     return (document) => valuesAt(document, field).length > 0
   },
-  prefix: (body) => {
-    const [field, { value }] = fieldOf(body, 'value')
-    return (document) => valuesAt(document, field).some((each) => String(each).startsWith(String(value)))
-  },
-  wildcard: (body) => {
-    const [field, { value, wildcard }] = fieldOf(body, 'value')
+  prefix: ofField(
+    'value',
+    ({ value }) =>
+      (each) =>
+        String(each).startsWith(String(value)),
+  ),
+  wildcard: ofField('value', ({ value, wildcard }) => {
     const pattern = starPattern(String(value ?? wildcard))
-    return (document) => valuesAt(document, field).some((each) => pattern.test(String(each)))
-  },
-  range: (body) => {
-    const [field, bounds] = fieldOf(body, '')
+    return (each) => pattern.test(String(each))
+  }),
+  range: ofField('', (bounds) => {
     requireOptions('range', bounds, 'gt gte lt lte')
-    return (document) =>
-      valuesAt(document, field).some((value) =>
-        Object.entries(bounds).every(([key, bound]) => {
-          const order = compareValues(value, bound)
-          return key.startsWith('gt')
-            ? order > 0 || (key === 'gte' && order === 0)
-            : order < 0 || (key === 'lte' && order === 0)
-        }),
-      )
-  },
+    return (value) =>
+      Object.entries(bounds).every(([key, bound]) => {
+        const order = compareValues(value, bound)
+        return (key.endsWith('e') && order === 0) || (key.startsWith('gt') ? order > 0 : order < 0)
+      })
+  }),
   bool: (body, depth) => {
-    const part = (key: string): Matcher[] => {
-      const given = body[key] ?? []
-      return (Array.isArray(given) ? given : [given]).map((query) => matcherOf(query, depth + 1))
-    }
+    const part = (key: string) => listed(body[key]).map((query) => matcherOf(query, depth + 1))
     requireOptions('bool', body, BOOL_OPTIONS)
     const all = [...part('must'), ...part('filter')]
     const some = part('should')
@@ -143,35 +127,21 @@ const QUERIES: Record<string, (body: Json, depth: number) => Matcher> = {
 
 /** The field of a single-field query, and its options. */
 function fieldOf(body: Json, short: string): [string, Json] {
-  const [[field, given] = [], ...others] = Object.entries(body)
-  if (field === undefined || others.length > 0) throw parsingError('A query takes one field')
+  const entry = onlyEntry(body)
+  if (entry === undefined) throw parsingError('A query takes one field')
+  const [field, given] = entry
   return [field, isObject(given) ? given : { [short]: given }]
 }
 
-/** The non-empty values of a dotted field. `.keyword` means the field itself. */
-function valuesAt(document: Json, field: string): unknown[] {
-  let values: unknown[] = [document]
-  for (const name of field.replace(/\.keyword$/, '').split('.')) {
-    values = values.flatMap((value) => {
-      const inner = isObject(value) && Object.hasOwn(value, name) ? value[name] : undefined
-      return Array.isArray(inner) ? inner : [inner]
-    })
-  }
-  return values.filter((value) => value !== undefined && value !== null)
+/** The values of a dotted field. `.keyword` means the field itself. */
+const valuesAt = (document: Json, field: string): unknown[] =>
+  valuesIn(document, field.replace(/\.keyword$/, ''))
+
+/** Whether a value is one of those wanted, or one of its words is. */
+const holds = (field: string, wanted: readonly unknown[]) => (value: unknown) => {
+  const inside = field.endsWith('.keyword') ? [] : words(String(value))
+  return wanted.map(String).some((each) => each === String(value) || inside.includes(each.toLowerCase()))
 }
-
-const withText =
-  (field: string, test: (text: string[]) => boolean): Matcher =>
-  (document) =>
-    valuesAt(document, field).some((value) => test(words(String(value))))
-
-/** Whether a field has a value: as a word of its text, or as the whole of it. */
-const holds = (document: Json, field: string, value: string): boolean =>
-  valuesAt(document, field).some(
-    (each) =>
-      String(each) === value ||
-      (!field.endsWith('.keyword') && words(String(each)).includes(value.toLowerCase())),
-  )
 
 const compareValues = (a: unknown, b: unknown): number => {
   if (typeof a === 'number' && Number.isFinite(Number(b))) return a - Number(b)
@@ -179,22 +149,17 @@ const compareValues = (a: unknown, b: unknown): number => {
   return left < right ? -1 : left > right ? 1 : 0
 }
 
-interface Order {
-  compare(a: Entry, b: Entry): number
-  values(entry: Entry): unknown[]
-}
-
 /** OpenSearch sorts times by their milliseconds, and shows those. */
 const sortValue = (value: unknown): unknown =>
   typeof value === 'string' && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? Date.parse(value) : value
 
-function orderOf(sort: unknown): Order | undefined {
+function orderOf(sort: unknown) {
   if (sort === undefined) return undefined
-  const keys = (Array.isArray(sort) ? sort : [sort]).map((key) => {
+  const keys = listed(sort).map((key) => {
     if (typeof key === 'string') return { field: key, sign: 1 }
-    const [[field, how] = [], ...others] = isObject(key) ? Object.entries(key) : []
+    const [field, how] = onlyEntry(key) ?? []
     const order = String(isObject(how) ? (how.order ?? 'asc') : how).toLowerCase()
-    if (field === undefined || others.length > 0 || !['asc', 'desc'].includes(order)) {
+    if (field === undefined || !['asc', 'desc'].includes(order)) {
       throw illegalArgument('[sort] takes fields with an [order] of asc or desc')
     }
     return { field, sign: order === 'desc' ? -1 : 1 }
@@ -202,8 +167,8 @@ function orderOf(sort: unknown): Order | undefined {
   const firstValue = ({ _id, _source }: Entry, field: string) =>
     valuesAt({ ..._source, _id }, field)[0] ?? null
   return {
-    values: (entry) => keys.map(({ field }) => sortValue(firstValue(entry, field))),
-    compare: (a, b) => {
+    values: (entry: Entry) => keys.map(({ field }) => sortValue(firstValue(entry, field))),
+    compare: (a: Entry, b: Entry) => {
       for (const { field, sign } of keys) {
         const [left, right] = [firstValue(a, field), firstValue(b, field)]
         // A missing value sorts last, whatever the order.

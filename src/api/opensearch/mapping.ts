@@ -13,7 +13,7 @@ import { isString, isVector } from '../../search/schema/layout'
 import type { CollectionSchema, Field, VectorDistance } from '../../search/types'
 import type { Call } from '../http/router'
 import { illegalArgument, incomplete, OpenSearchError, requireKeys, unsupported } from './errors'
-import { isObject, isOn, type Json, readObject } from './route'
+import { isObject, isOn, type Json, listed, onlyEntry, own, readObject } from './route'
 import { shownName, storedName } from './source'
 
 /** What an index was created with but a schema cannot hold. It is stored in the collection's `metadata`. */
@@ -138,7 +138,7 @@ function fieldOf(name: string, property: Json): Json[] {
   }
   // Dates given as numbers are stored as numbers, all others as text.
   const kind = type === 'date' && isEpoch(property) ? 'long' : type
-  const field = typeof kind === 'string' && Object.hasOwn(FIELDS, kind) ? FIELDS[kind] : undefined
+  const field = own(FIELDS, String(kind))
   const keyed = hasKeyword(name, property.fields)
   if (keyed && field?.type !== 'string*')
     throw unsupported(`[fields] of [${name}], which is no text: map a field of its own, as it`)
@@ -285,7 +285,7 @@ export const hasOwnStrings = (schema: CollectionSchema): boolean =>
 /** Finds the property of a dotted name in a given mapping. */
 export function propertyAt(properties: Json, name: string): Json | undefined {
   const [head = '', ...rest] = name.split('.')
-  const property = Object.hasOwn(properties, head) ? properties[head] : undefined
+  const property = own(properties, head)
   if (!isObject(property)) return undefined
   if (rest.length === 0) return property
   return isObject(property.properties) ? propertyAt(property.properties, rest.join('.')) : undefined
@@ -303,10 +303,8 @@ function parseTemplates(given: unknown): Json[] | undefined {
   if (!Array.isArray(given))
     throw mapperError('Dynamic template syntax error. An array of named objects is expected.')
   for (const entry of given) {
-    const [[name, template] = [], ...others] = isObject(entry) ? Object.entries(entry) : []
-    if (name === undefined || others.length > 0 || !isObject(template)) {
-      throw mapperError('A dynamic template must be defined with a name')
-    }
+    const [name, template] = onlyEntry(entry) ?? []
+    if (!isObject(template)) throw mapperError('A dynamic template must be defined with a name')
     if (!isOfAllStrings(template)) {
       throw unsupported(
         `The dynamic template [${name}]: only one of all strings (match_mapping_type: string), to type keyword or text, `,
@@ -389,12 +387,11 @@ export async function putSettings({ env, request }: Call): Promise<Json> {
 
 function settingOf(name: string, value: unknown): string | string[] {
   if (name === TRUSTED) {
-    const list = Array.isArray(value) ? value : [value]
-    if (list.length > MOST_PATTERNS || !list.every(isPattern)) {
+    const list = listed(value)
+    if (list.length > MOST_PATTERNS || !list.every(isPattern))
       throw illegalArgument(
         `Failed to parse value for setting [${name}]: it takes a list of regular expressions`,
       )
-    }
     return list
   }
   const text = String(value)

@@ -19,7 +19,6 @@ import {
   wasEver,
 } from '../../conversation/messages'
 import { byteLength } from '../../turn/prompt'
-import type { Asker } from '../../turn/request'
 import { originOf } from '../http/request-log'
 import type { Call } from '../http/router'
 import { illegalArgument, incomplete, notANumber, OpenSearchError, parseError, statusError } from './errors'
@@ -44,11 +43,7 @@ import { tooFar, WINDOW } from './search'
 /** Bytes of one message. A row of the database holds 2 MB, including everything beside the message. */
 const MOST_BYTES = 1_000_000
 
-/** Reads a body whose values are texts; numbers and booleans become text. @throws ApiError 400 */
-async function readTexts(request: Request): Promise<Record<string, string>> {
-  return textsIn(await readObject(request, {}))
-}
-
+/** A body whose values are texts; numbers and booleans become text. @throws ApiError 400 */
 function textsIn(body: Json, except = ''): Record<string, string> {
   return Object.fromEntries(
     Object.entries(body).flatMap(([key, value]) => {
@@ -72,14 +67,8 @@ function infoIn(value: unknown, nested: boolean): Record<string, unknown> | unde
   return nested ? value : textsIn(value)
 }
 
-interface NewMessage extends SaidMessage {
-  /** what makes it a trace: the id of its message, and its number */
-  parent?: string | undefined
-  traceNumber?: number | undefined
-}
-
-/** @throws ApiError 400, 413 */
-function messageIn(body: Json, generation: 1 | 2): NewMessage {
+/** `parent` and `traceNumber` make it a trace: the id of its message, and its number. @throws ApiError 400, 413 */
+function messageIn(body: Json, generation: Generation) {
   const { additional_info: given, trace_number: number, ...rest } = body
   const { input = '', response = '', prompt_template, origin, parent_message_id: parent } = textsIn(rest)
   if (generation === 1 && isObject(given))
@@ -96,7 +85,7 @@ function messageIn(body: Json, generation: 1 | 2): NewMessage {
   if (byteLength(JSON.stringify([texts, info])) > MOST_BYTES) {
     throw new OpenSearchError(413, 'illegal_argument_exception', `A message may hold ${MOST_BYTES} bytes.`)
   }
-  const traceNumber = number === undefined || number === null ? undefined : Number(number)
+  const traceNumber = (number ?? undefined) === undefined ? undefined : Number(number)
   if (traceNumber !== undefined && !Number.isSafeInteger(traceNumber)) throw notANumber(number)
   const more = defined({ prompt_template, origin, additional_info: info })
   return { input, response, more, parent, traceNumber }
@@ -209,7 +198,7 @@ const MESSAGES = '.plugins-ml-memory-message'
 const MOST_SEARCHED = 10_000
 
 async function createConversation(call: Call): Promise<Json> {
-  const { name } = await readTexts(call.request)
+  const { name } = textsIn(await readObject(call.request, {}))
   const asker = await askerFor(call, 'conversations:create')
   return { conversation_id: await createMemory(call.env, asker, { name: name ?? null }) }
 }
@@ -372,14 +361,8 @@ const listing =
     }
   }
 
-interface Found {
-  asker: Asker
-  message: MessageView
-  row: MemoryRow
-}
-
 /** @param word with which its errors begin. @throws ApiError */
-async function open(call: Call, action: string, word = 'Message'): Promise<Found> {
+async function open(call: Call, action: string, word = 'Message') {
   const id = call.path.id!
   const place = parseMessageId(id)
   const asker = await askerFor(call, action)
@@ -474,14 +457,11 @@ const rows: RouteRow[] = [
   ['GET POST', `${BASE}/:id/_search`, READ, searchMessages, LIST_PARAMETERS],
 ]
 
-/** Says first whether the feature is switched off. OpenSearch lists traces in any case. */
-const guarded =
-  (handle: RouteRow[3]): RouteRow[3] =>
-  async (call) => {
+export const memoryRoutes = rows.map(([methods, path, actions, handle, params]): RouteRow => {
+  /** Says first whether the feature is switched off. OpenSearch lists traces in any case. */
+  const guarded: typeof handle = async (call) => {
     if (handle !== traces) await requireMemory(call.env)
     return handle(call)
   }
-
-export const memoryRoutes = rows.map(
-  ([methods, path, actions, handle, params]): RouteRow => [methods, path, actions, guarded(handle), params],
-)
+  return [methods, path, actions, guarded, params]
+})

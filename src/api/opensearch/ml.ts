@@ -59,15 +59,14 @@ function requireText(value: unknown, missing: string): string {
 }
 
 function allowText(body: Json, name: string): string | undefined {
-  const value = body[name]
-  if (value === undefined || value === null) return undefined
-  if (typeof value !== 'string') throw badRequest(`[${name}] has to be a text`)
-  return value
+  const value = body[name] ?? undefined
+  if (value === undefined || typeof value === 'string') return value
+  throw badRequest(`[${name}] has to be a text`)
 }
 
 /** An object with all values as texts: a number becomes its digits. */
-function textsOf(value: unknown, name: string): Record<string, string> {
-  if (value === undefined || value === null) return {}
+function textsOf(given: unknown, name: string): Record<string, string> {
+  const value = given ?? {}
   if (!isObject(value)) throw badRequest(`[${name}] has to be an object`)
   return Object.fromEntries(
     Object.entries(value).map(([key, each]) => [key, typeof each === 'string' ? each : JSON.stringify(each)]),
@@ -145,22 +144,15 @@ async function rowOf(env: Cloudflare.Env, { kind, missing }: Resource, id: strin
   return row
 }
 
-const getting =
-  (resource: Resource) =>
-  async ({ env, path }: Call): Promise<Json> =>
-    resource.shown(await rowOf(env, resource, path.id!))
-
-const searching =
-  ({ kind, index, shown }: Resource) =>
-  async ({ env, request, query }: Call): Promise<Json> => {
-    const entries = (await findAll(env, kind)).map((row) => ({
-      _index: index,
-      _id: row.id,
-      _version: row.version,
-      _source: shown(row),
-    }))
-    return searchEntries(entries, await readObject(request, {}), query)
-  }
+async function search({ env, request, query }: Call, { kind, index, shown }: Resource): Promise<Json> {
+  const entries = (await findAll(env, kind)).map((row) => ({
+    _index: index,
+    _id: row.id,
+    _version: row.version,
+    _source: shown(row),
+  }))
+  return searchEntries(entries, await readObject(request, {}), query)
+}
 
 /** Deletes the one in the path, if it is there. */
 async function removed({ env, path }: Call, { kind, index }: Resource, version?: number): Promise<Json> {
@@ -182,10 +174,6 @@ const ACTION_KEYS = `
   pre_process_function post_process_function
 `
 
-async function createConnector(call: Call): Promise<Json> {
-  return { connector_id: await makeConnector(call.env, await readObject(call.request)) }
-}
-
 /** @returns its id @throws ApiError 400 */
 async function makeConnector(env: Cloudflare.Env, body: Json): Promise<string> {
   const id = newId()
@@ -203,7 +191,7 @@ async function makeConnector(env: Cloudflare.Env, body: Json): Promise<string> {
 function parseConnector(body: Json, keepsCredential = false) {
   requireKnown(body, KEYS, 'a connector')
   const name = requireText(body.name, 'Connector name is null')
-  const version = body.version === undefined || body.version === null ? '' : String(body.version)
+  const version = String(body.version ?? '')
   if (version === '') throw badRequest('Connector version is null')
   const protocol = requireText(body.protocol, 'Connector protocol is null')
   if (protocol !== 'http' && protocol !== 'aws_sigv4')
@@ -389,14 +377,9 @@ async function done(env: Cloudflare.Env, type: string, model: string, algorithm:
   return id
 }
 
-async function modelOf(env: Cloudflare.Env, id: string): Promise<{ row: ResourceRow; model: StoredModel }> {
-  const row = await rowOf(env, MODEL, id)
-  return { row, model: modelIn(row) }
-}
-
 async function setState(env: Cloudflare.Env, id: string, state: StoredModel['state']): Promise<StoredModel> {
-  const { row, model } = await modelOf(env, id)
-  const changed = { ...model, state }
+  const row = await rowOf(env, MODEL, id)
+  const changed = { ...modelIn(row), state }
   await storeOne(env, { ...row, body: JSON.stringify(changed), updatedAt: Date.now() })
   return changed
 }
@@ -428,12 +411,14 @@ async function deleteModel({ env, path }: Call): Promise<Json> {
 // =============================================================================
 // Predictions of remote models, whole and in pieces.
 
-async function readPrediction({ env, path, request }: Call) {
-  const { model } = await modelOf(env, path.id!)
+/** The connector of the model in the path; none for a model that runs here. @throws ApiError 404 */
+const connectorAt = async ({ env, path }: Call): Promise<string | undefined> =>
+  modelIn(await rowOf(env, MODEL, path.id!)).connector
+
+async function parametersIn({ request }: Call): Promise<Json> {
   const body = await readObject(request)
   requireKnown(body, 'parameters', 'a prediction')
-  if (model.connector === undefined) throw badRequest('Only remote models take predictions here')
-  return { connector: model.connector, parameters: isObject(body.parameters) ? body.parameters : {} }
+  return isObject(body.parameters) ? body.parameters : {}
 }
 
 const resultOf = (dataAsMap: unknown, more: Json = {}): Json => ({
@@ -444,9 +429,9 @@ const MOST_TEXTS = 100
 
 /** Returns the provider's own reply to the request's parameters; the vectors of texts from a model that runs here. */
 async function predictModel(call: Call): Promise<Json> {
-  const { connector: remote } = (await modelOf(call.env, call.path.id!)).model
-  if (remote === undefined) return embedded(call)
-  const { connector, parameters } = await readPrediction(call)
+  const connector = await connectorAt(call)
+  if (connector === undefined) return embedded(call)
+  const parameters = await parametersIn(call)
   try {
     const predicted = await predictWith(call.env, connector, parameters, call.request.signal)
     if (predicted === undefined) throw notFound(CONNECTOR.missing(connector))
@@ -478,7 +463,9 @@ async function embedded({ env, request }: Call): Promise<Json> {
  * ordinary error, and a later one is the last event.
  */
 async function streamPrediction(call: Call): Promise<Response> {
-  const { connector, parameters } = await readPrediction(call)
+  const connector = await connectorAt(call)
+  const parameters = await parametersIn(call)
+  if (connector === undefined) throw badRequest('Only remote models take predictions here')
   const abort = new AbortController()
   const signal = AbortSignal.any([abort.signal, call.request.signal])
   const pieces = await predictPiecesWith(call.env, connector, parameters, signal)
@@ -526,12 +513,22 @@ const ML = '/_plugins/_ml'
 const may = (verb: string): string[] => [`conversations/models:${verb}`]
 
 const found = (path: string, resource: Resource): RouteRow[] => [
-  ['GET POST', `${ML}/${path}/_search`, may('list'), searching(resource), LIST_PARAMETERS],
-  ['GET', `${ML}/${path}/:id`, may('get'), getting(resource)],
+  ['GET POST', `${ML}/${path}/_search`, may('list'), (call) => search(call, resource), LIST_PARAMETERS],
+  [
+    'GET',
+    `${ML}/${path}/:id`,
+    may('get'),
+    async ({ env, path: { id } }) => resource.shown(await rowOf(env, resource, id!)),
+  ],
 ]
 
 export const mlRoutes: RouteRow[] = [
-  ['POST', `${ML}/connectors/_create`, may('create'), createConnector],
+  [
+    'POST',
+    `${ML}/connectors/_create`,
+    may('create'),
+    async ({ env, request }) => ({ connector_id: await makeConnector(env, await readObject(request)) }),
+  ],
   ...found('connectors', CONNECTOR),
   ['PUT', `${ML}/connectors/:id`, may('upsert'), updateConnector],
   ['DELETE', `${ML}/connectors/:id`, may('delete'), deleteConnector],

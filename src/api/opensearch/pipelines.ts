@@ -14,7 +14,7 @@ import {
 import type { Call } from '../http/router'
 import { answer, illegalArgument, missing, namesOf, OpenSearchError, parseError, unsupported } from './errors'
 import { isEnabled, RAG } from './mapping'
-import { isObject, type Json, readObject } from './route'
+import { isObject, type Json, onlyEntry, own, readObject } from './route'
 import { starPattern } from './source'
 
 /** The settings of a RAG processor. */
@@ -221,10 +221,9 @@ export function parsePipeline(body: Json, id: string): Pipeline {
     if (!Array.isArray(list))
       throw parseError(`[${phase}] property isn't a list, but of type [${javaType(list)}]`)
     for (const each of list) {
-      const [[type, properties] = [], ...others] = isObject(each) ? Object.entries(each) : []
-      if (type === undefined || others.length > 0)
-        throw parseError(`[${phase}] takes objects of one processor each`)
-      const read = Object.hasOwn(known, type) ? known[type]! : undefined
+      const [type, properties] = onlyEntry(each) ?? []
+      if (type === undefined) throw parseError(`[${phase}] takes objects of one processor each`)
+      const read = own(known, type)
       if (read === undefined) throw illegalArgument(`Invalid processor type ${type}`)
       const reader = new Properties(type, isObject(properties) ? properties : {})
       read(reader, pipeline)
@@ -269,7 +268,7 @@ async function embeddingsOf(env: Cloudflare.Env, body: Json, id: string): Promis
   if (unknown.length > 0 || !Array.isArray(processors)) throw strangeKeys(id, unknown)
   const made: Record<string, string> = {}
   for (const each of processors) {
-    const [[type = '', properties] = []] = isObject(each) ? Object.entries(each) : []
+    const [type = '', properties] = onlyEntry(each) ?? []
     const instead = INSTEAD[type] ?? 'prepare the documents before they are sent'
     if (type !== 'text_embedding') throw unsupported(`The processor [${type}]: ${instead}; it`)
     const reader = new Properties(type, isObject(properties) ? properties : {})
@@ -304,7 +303,7 @@ export async function embedFields(
   const sources = new Set(Object.values(made))
   return fields.map((field) => {
     const name = String(field.name)
-    const from = Object.hasOwn(made, name) ? made[name] : undefined
+    const from = own(made, name)
     if (from !== undefined)
       return { ...field, embed: { from: [from], model_config: { model_name: STATIC_EMBEDDER } } }
     return sources.has(name) ? { ...field, type: 'string' } : field

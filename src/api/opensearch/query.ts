@@ -12,6 +12,7 @@ import {
   type Clause,
   type Compiled,
   checkBoost,
+  clauseIn,
   constant,
   type Fuzziness,
   fuzzinessOf,
@@ -23,39 +24,16 @@ import {
   type Words,
   wordsOf,
 } from './compiled'
-import {
-  illegalArgument,
-  type OpenSearchError,
-  parsingError,
-  shardError,
-  suggestion,
-  unsupported,
-} from './errors'
+import { illegalArgument, type OpenSearchError, parsingError, shardError, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import { adjacent, and, begins, dated, equals, type Filter, or, plain, present, same } from './filter'
 import { DISTANCES } from './mapping'
-import { isObject, type Json } from './route'
-
-/** Nesting depth of queries: as deep as a filter may be, because they become one. */
-const DEEPEST = 30
+import { isObject, type Json, listed, onlyEntry, own } from './route'
 
 /** @throws ApiError 400 that names what is unknown */
 export function compileQuery(query: unknown, fields: Fields, depth = 0): Compiled {
-  if (!isObject(query)) throw parsingError('[_na] query malformed, must start with start_object')
-  const [[name, body] = [], ...others] = Object.entries(query)
-  if (name === undefined) throw illegalArgument('query malformed, empty clause found')
-  if (others.length > 0) {
-    throw parsingError(`[${name}] malformed query, expected [END_OBJECT] but found [FIELD_NAME]`)
-  }
-  if (depth > DEEPEST) throw parsingError(`Queries may be ${DEEPEST} deep in each other`)
-  const compile = Object.hasOwn(QUERIES, name) ? QUERIES[name] : undefined
-  if (compile === undefined)
-    throw parsingError(`unknown query [${name}]${suggestion(name, Object.keys(QUERIES), '')}`)
-  return compile({ name, body: isObject(body) ? body : invalid(name), fields, depth })
-}
-
-function invalid(name: string): never {
-  throw parsingError(`[${name}] query malformed, no start_object after query name`)
+  const [compile, clause] = clauseIn(query, QUERIES, depth)
+  return compile({ ...clause, fields, depth })
 }
 
 const QUERIES: Record<string, (clause: Clause) => Compiled> = {
@@ -80,8 +58,8 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
   },
   terms: (clause) => {
     const { boost: _, ...body } = checkBoost(clause.body)
-    const [[field, list] = [], ...others] = Object.entries(body)
-    if (field === undefined || others.length > 0 || !Array.isArray(list)) {
+    const [field, list] = onlyEntry(body) ?? []
+    if (field === undefined || !Array.isArray(list)) {
       throw parsingError('[terms] query takes one field and a list of values')
     }
     return values(lookUp(clause.fields, field), list)
@@ -90,7 +68,7 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
     const [target, bounds] = single(clause, undefined, 'gt gte lt lte format time_zone')
     return target === undefined ? NONE : { filter: (negated) => rangeFilter(target, bounds, negated) }
   },
-  exists: (clause) => exists(clause),
+  exists,
   ids: (clause) => {
     const { values: ids } = options(clause, 'values')
     if (!Array.isArray(ids)) throw parsingError('[ids] query takes a list of [values]')
@@ -150,11 +128,8 @@ const QUERIES: Record<string, (clause: Clause) => Compiled> = {
 
 function bool(clause: Clause): Compiled {
   const body = options(clause, BOOL_OPTIONS)
-  const inner = (key: string): Compiled[] => {
-    const given = body[key]
-    const list = given === undefined ? [] : Array.isArray(given) ? given : [given]
-    return list.map((query) => compileQuery(query, clause.fields, clause.depth + 1))
-  }
+  const inner = (key: string): Compiled[] =>
+    listed(body[key]).map((query) => compileQuery(query, clause.fields, clause.depth + 1))
   const must = inner('must')
   const filters = inner('filter').map(({ filter }): Compiled => ({ filter }))
   const excluded = inner('must_not').map(
@@ -322,7 +297,7 @@ function multiMatch(clause: Clause): Compiled {
   const asked = options(clause, 'query fields operator type fuzziness')
   const { query, operator, type, fuzziness } = asked
   const kind = String(type ?? 'best_fields')
-  const manner = Object.hasOwn(MANNERS, kind) ? MANNERS[kind]! : undefined
+  const manner = own(MANNERS, kind)
   if (manner === undefined) throw unsupported(`[multi_match] of the type [${kind}]`)
   const { fields: given = ['*'] } = named(asked.fields) as { fields?: unknown[] }
   const targets = given.flatMap((each) => {
@@ -571,8 +546,7 @@ function parseSimple(query: unknown, fields: unknown, every: boolean): Json {
   return without.length === 0 ? found : { bool: { must: found, must_not: without } }
 }
 
-const named = (fields: unknown): Json =>
-  fields === undefined ? {} : { fields: Array.isArray(fields) ? fields : [fields] }
+const named = (fields: unknown): Json => (fields === undefined ? {} : { fields: listed(fields) })
 
 // =============================================================================
 // The scripts that measure vectors exactly. They are the ones in OpenSearch's documentation ("Exact k-NN with scoring script",
@@ -603,9 +577,6 @@ function readScript(script: unknown) {
 }
 
 type Given = { field: unknown; vector: unknown; distance: VectorDistance | undefined }
-
-const own = <T>(table: Record<string, T>, name: string): T | undefined =>
-  Object.hasOwn(table, name) ? table[name] : undefined
 
 const ofPlugin = (source: string, { field, query_value, space_type }: Json): Given | undefined =>
   source === 'knn_score'

@@ -6,7 +6,6 @@ import { waitUntil } from 'cloudflare:workers'
 import { pinnedModel } from '../../auth/access'
 import { ask, askOnce, rewriteOnce } from '../../conversation/ask'
 import { begunOf } from '../../conversation/conversations'
-import type { MemoryRow } from '../../conversation/messages'
 import { ApiError, coded, type ErrorCode, type Failure, logFailure } from '../../errors'
 import { once } from '../../lib/once'
 import { contentOf, textOf } from '../../lib/parts'
@@ -45,19 +44,10 @@ import {
 import { askerFor, messageIdOf, openMemory, requireMemory } from './memory-access'
 import { type Pipeline, pipelineOf, type RagProcessor, requireRag } from './pipelines'
 import type { Ahead } from './prefetch'
-import { type Index, isObject, isOn, type Json } from './route'
+import { type Index, isObject, isOn, type Json, listed, onlyEntry, own } from './route'
 
 /** A checked search request with an answer. */
-interface RagRequest extends Pick<Asking, 'generative' | 'model'> {
-  rag: RagProcessor
-  /** whether the request brought the pipeline itself */
-  inline: boolean
-  historyId: string
-  admission: Admission
-  memory: MemoryRow | undefined
-  /** milliseconds since 1970 */
-  until: number
-}
+type RagRequest = Awaited<ReturnType<typeof admitRag>>
 
 /** What a request asks its model. */
 export interface Asking {
@@ -103,7 +93,7 @@ async function admitRag(
   pipeline: Pipeline,
   rag: RagProcessor,
   { asking, ...given }: Given & { asking: Promise<Asking | undefined> },
-): Promise<RagRequest> {
+) {
   const { env } = call
   const began = Date.now()
   const { generative, model, memoryId, admit } =
@@ -113,6 +103,7 @@ async function admitRag(
   const historyId =
     memory?.historyId ?? (namespaceOf(model.model_name) === 'connector' ? '' : await findHistory(env, model))
   const admission = await admit()
+  /** milliseconds since 1970 */
   const until = began + generative.timeout * 1000
   call.record.question = generative.question
   return { rag, inline: pipeline.inline === true, generative, model, historyId, admission, memory, until }
@@ -215,14 +206,8 @@ function passagesOf(reply: Json, fields: string[], hits: number | undefined, ind
 
 function textAt(source: unknown, field: string): string | undefined {
   if (!isObject(source)) return undefined
-  const value = Object.hasOwn(source, field)
-    ? source[field]
-    : field
-        .split('.')
-        .reduce<unknown>(
-          (at, name) => (isObject(at) && Object.hasOwn(at, name) ? at[name] : undefined),
-          source,
-        )
+  const inside = (at: unknown, name: string) => (isObject(at) ? own(at, name) : undefined)
+  const value = own(source, field) ?? field.split('.').reduce(inside, source as unknown)
   if (value === undefined || value === null) return undefined
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
@@ -333,23 +318,7 @@ function failureOf(error: unknown): Json {
 // =============================================================================
 // `ext.generative_qa_parameters`: what a search asks of the language model, in the wording of both generations.
 
-interface Generative {
-  question: string
-  llmModel: string | undefined
-  memoryId: string | undefined
-  /** hits whose texts go into the prompt; undefined: all */
-  contextSize: number | undefined
-  /** earlier turns that go into the prompt */
-  turns: number
-  /** seconds until the answer must be there */
-  timeout: number
-  /** present: replaces the pipeline's, even if empty */
-  system: string | undefined
-  instructions: string | undefined
-  responseField: string | undefined
-  /** whether a follow-up is rewritten before it is searched */
-  rewrites: boolean
-}
+type Generative = ReturnType<typeof parseGenerative>
 
 const DEFAULT_TURNS = 10
 const DEFAULT_TIMEOUT = 30
@@ -357,7 +326,7 @@ const LONGEST_TIMEOUT = 600
 const NOT_POSITIVE = 'The number of interactions to retrieve must be positive'
 
 /** @throws ApiError 400 in OpenSearch's words */
-function parseGenerative(ext: unknown): Generative {
+function parseGenerative(ext: unknown) {
   const given = isObject(ext) ? ext.generative_qa_parameters : undefined
   if (!isObject(given)) {
     throw illegalArgument(
@@ -376,32 +345,33 @@ function parseGenerative(ext: unknown): Generative {
     question,
     llmModel: text(given, 'llm_model'),
     memoryId: memoryIn(given),
+    /** hits whose texts go into the prompt; undefined: all */
     contextSize: contextSize && Math.max(0, contextSize),
+    /** present: these two replace the pipeline's, even if empty */
     system: text(given, 'system_prompt'),
     instructions: text(given, 'user_instructions'),
     responseField: text(given, 'llm_response_field'),
+    /** earlier turns that go into the prompt */
     turns: turnsIn(given),
+    /** seconds until the answer must be there */
     timeout,
+    /** whether a follow-up is rewritten before it is searched */
     rewrites: given.rewrite_question === true,
   }
 }
 
 function text(given: Json, name: string): string | undefined {
-  const value = given[name]
-  if (value === undefined || value === null) return undefined
-  if (typeof value !== 'string')
-    throw parsingError(`[generative_qa_parameters] ${name} doesn't support values of type: ${typeof value}`)
-  return value
+  const value = given[name] ?? undefined
+  if (value === undefined || typeof value === 'string') return value
+  throw parsingError(`[generative_qa_parameters] ${name} doesn't support values of type: ${typeof value}`)
 }
 
 /** A whole number, which may be given as text; -1 means none. */
 function whole(given: Json, name: string): number | undefined {
-  const value = given[name]
-  if (value === undefined || value === null) return undefined
+  const value = given[name] ?? undefined
   const number = typeof value === 'string' && /^[+-]?\d+$/.test(value) ? Number(value) : value
-  if (typeof number !== 'number' || !Number.isSafeInteger(number)) {
-    throw notANumber(value)
-  }
+  if (number === undefined) return undefined
+  if (typeof number !== 'number' || !Number.isSafeInteger(number)) throw notANumber(value)
   return number === -1 ? undefined : number
 }
 
@@ -428,9 +398,10 @@ function turnsIn(given: Json): number {
 
 /** The texts of `llm_messages`, which replace the question. */
 function questionIn(messages: unknown): string {
-  if (messages === undefined || messages === null) return ''
-  if (!Array.isArray(messages)) throw parsingError('[llm_messages] has to be a list')
-  return messages.flatMap(textsIn).join('\n')
+  if (!Array.isArray(messages ?? [])) throw parsingError('[llm_messages] has to be a list')
+  return listed(messages ?? [])
+    .flatMap(textsIn)
+    .join('\n')
 }
 
 function textsIn(message: unknown): string[] {
@@ -586,13 +557,11 @@ interface Searched {
  * the ids of the conversation's log.
  */
 export class AnswerEncoder implements TurnEncoder {
-  readonly #searched: Searched
   readonly #wording: Wording
   readonly #turn = emptyTurn()
   #begun = false
 
-  constructor(searched: Searched) {
-    this.#searched = searched
+  constructor(readonly searched: Searched) {
     this.#wording = answerWording(searched.hasMemory)
   }
 
@@ -600,12 +569,12 @@ export class AnswerEncoder implements TurnEncoder {
     fold(this.#turn, event)
     const head = this.#opening()
     if (event.type === 'delta') return head + writeDelta(this.#wording, event)
-    if (event.type === 'done') return head + this.#written(event, 'done', this.#searched.whole(this.#turn))
+    if (event.type === 'done') return head + this.#written(event, 'done', this.searched.whole(this.#turn))
     return head
   }
 
   fail(failure: Failure): string {
-    const { found, ignoresFailure, failed } = this.#searched
+    const { found, ignoresFailure, failed } = this.searched
     if (ignoresFailure) return this.#opening() + written('done', found)
     return written('error', failed(failure))
   }
@@ -613,11 +582,11 @@ export class AnswerEncoder implements TurnEncoder {
   #opening(): string {
     if (this.#begun) return ''
     this.#begun = true
-    return written('hits', this.#searched.found)
+    return written('hits', this.searched.found)
   }
 
   #written({ turn, seq }: TurnEvent, type: string, data: unknown): string {
-    return (this.#searched.hasMemory ? `id: ${turn}.${seq}\n` : '') + written(type, data)
+    return (this.searched.hasMemory ? `id: ${turn}.${seq}\n` : '') + written(type, data)
   }
 }
 
@@ -695,7 +664,7 @@ function embed({ access, query, record }: Call, { object, outline }: Index, aske
 function neural(query: unknown): { q: string; query_by: string } | undefined {
   if (typeof query !== 'object' || query === null) return undefined
   for (const [key, value] of Object.entries(query)) {
-    const [[field, options] = []] = key === 'neural' && isObject(value) ? Object.entries(value) : []
+    const [field, options] = (key === 'neural' && onlyEntry(value)) || []
     if (field !== undefined && isObject(options) && typeof options.query_text === 'string')
       return { q: options.query_text, query_by: field }
     const inner = neural(value)

@@ -10,6 +10,7 @@ import { findCollection } from '../../registry/collections'
 import { ownObject } from '../../registry/engines'
 import type { Outline } from '../../search/collection/outline'
 import type { CollectionRpc } from '../../search/collection/rpc'
+import { isObject } from '../../search/schema/values'
 import { badJson, discardBody, readText } from '../http/body'
 import { presentedKey } from '../http/cors'
 import { notFound } from '../http/deliver'
@@ -19,6 +20,7 @@ import {
   illegalArgument,
   incorrectMethod,
   indexNotFound,
+  type Json,
   namesOf,
   noHandler,
   OpenSearchError,
@@ -207,10 +209,21 @@ export function requireJsonType({ headers }: Request): void {
   }
 }
 
-export type Json = Record<string, unknown>
+export { isObject, type Json }
 
-export const isObject = (value: unknown): value is Json =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
+/** A table's own row of a name: a caller may send `constructor`. */
+export const own = <Row>(table: Readonly<Record<string, Row>>, name: string): Row | undefined =>
+  Object.hasOwn(table, name) ? table[name] : undefined
+
+/** What may be given alone or in a list. */
+export const listed = (given: unknown): unknown[] =>
+  Array.isArray(given) ? given : given === undefined ? [] : [given]
+
+/** The name and the value of an object's one entry. undefined: it has none, or several, or is no object. */
+export function onlyEntry(given: unknown): [name: string, value: unknown] | undefined {
+  const entries = isObject(given) ? Object.entries(given) : []
+  return entries.length === 1 ? entries[0] : undefined
+}
 
 /** An object without the keys whose values are undefined. */
 export const defined = <Given extends object>(given: Given) =>

@@ -14,7 +14,7 @@ import type { Document } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { requireFewConditions } from '../http/plan'
 import type { Call } from '../http/router'
-import { setOf } from './compiled'
+import { NONE, setOf } from './compiled'
 import {
   errorEnvelope,
   illegalArgument,
@@ -36,6 +36,7 @@ import {
   compile,
   countMore,
   execute,
+  hitOf,
   hybridQueries,
   OF_SHARDS,
   type Opened,
@@ -47,17 +48,7 @@ import {
   totalOf,
   WINDOW,
 } from './search'
-import { base64Url, fromBase64, sourceFilter, toSource } from './source'
-
-/** What the next page is. It comes from the caller, so it decides nothing that the caller may not. */
-interface Scroll {
-  index: string
-  body: Json
-  query: Record<string, string>
-  /** by the order of insertion: the number after the last document; else: how many hits were shown */
-  at: number
-  total: number
-}
+import { base64Url, fromBase64, sourceFilter } from './source'
 
 /** Characters of a page's documents, more or less: a page that would be larger has fewer hits. */
 const MOST_CHARACTERS = 8_000_000
@@ -182,16 +173,10 @@ async function exported(
     at = some.cursor
     done = some.done
   }
-  const hits = lines.map((line) => {
-    const document = readExactObject(line) as Document
-    return {
-      _index: index.name,
-      _id: document.id,
-      _score: sort === undefined ? 1 : null,
-      ...(shown !== undefined && { _source: shown(toSource(document)) }),
-      ...(sort !== undefined && { sort: sort.values(document, 1) }),
-    }
-  })
+  const view = { index, sort, shown, listed: undefined, compiled: NONE }
+  const hits = lines.map((line) =>
+    hitOf({ document: readExactObject(line) as Document, highlights: [] }, view),
+  )
   return [{ ...scroll, at, total }, hits]
 }
 
@@ -212,15 +197,19 @@ async function ranked(caller: Caller, opened: Opened, scroll: Scroll, { size }: 
 
 const encode = (scroll: Scroll): string => base64Url(new TextEncoder().encode(JSON.stringify(scroll)))
 
+/** What the next page is. It comes from the caller, so it decides nothing that the caller may not. */
 const anyScroll = once(() =>
   v.object({
     index: v.string(),
     body: v.record(v.string(), v.unknown()),
     query: v.record(v.string(), v.string()),
+    /** by the order of insertion: the number after the last document; else: how many hits were shown */
     at: v.pipe(v.number(), v.safeInteger(), v.minValue(0)),
     total: v.number(),
   }),
 )
+
+type Scroll = v.InferOutput<ReturnType<typeof anyScroll>>
 
 /** @throws ApiError 404 for an id that no page was answered with */
 function decode(id: string): Scroll {

@@ -136,7 +136,8 @@ function minScoreOf(given: unknown): number {
 function tokenOf(value: unknown): string {
   if (Array.isArray(value)) return 'START_ARRAY'
   if (isObject(value)) return 'START_OBJECT'
-  return `VALUE_${value === null ? 'NULL' : typeof value === 'boolean' ? String(value).toUpperCase() : typeof value === 'number' ? 'NUMBER' : 'STRING'}`
+  const isWord = value === null || typeof value === 'boolean'
+  return `VALUE_${isWord ? value : typeof value}`.toUpperCase()
 }
 
 function countOf(name: string, parameter: string | undefined, key: unknown, otherwise: number): number {
@@ -424,7 +425,8 @@ interface View {
   compiled: Compiled
 }
 
-function hitOf(hit: Hit, { index, sort, shown, listed, compiled }: View): Json {
+/** A hit as it is shown. */
+export function hitOf(hit: Omit<Hit, 'highlight'>, { index, sort, shown, listed, compiled }: View): Json {
   const score = scoreOf(hit, compiled)
   const highlight = highlightOf(hit)
   return {
@@ -438,7 +440,7 @@ function hitOf(hit: Hit, { index, sort, shown, listed, compiled }: View): Json {
   }
 }
 
-function scoreOf(hit: Hit, { vector }: Compiled): number {
+function scoreOf(hit: Omit<Hit, 'highlight'>, { vector }: Compiled): number {
   const { vector_distance: distance, text_match: match } = hit
   if (vector !== undefined && distance !== undefined) {
     switch (vector.target.field.vec_dist) {

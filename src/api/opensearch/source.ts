@@ -3,10 +3,7 @@
  * Everything else is the same for both.
  */
 import type { Document } from '../../search/types'
-import { illegalArgument } from './errors'
-
-// Not that of route.ts, which reads this file.
-type Json = Record<string, unknown>
+import { illegalArgument, type Json } from './errors'
 
 /** Most stars in a name: a pattern with many can take very long to fail. */
 const MOST_STARS = 8
