@@ -43,24 +43,28 @@ import { FIRST, newId, sourceFilter, toDocument, toSource } from './source'
 
 /** PUT|POST /:index/_doc[/:id], and _create. */
 export async function indexDocument(call: Call): Promise<Response> {
-  const { path, query, request, record } = call
+  const { query, request, record } = call
   // The path itself can be written in several ways.
   const isCreate = query.op_type === 'create' || record.route?.includes('/_create/')
   if (query.op_type !== undefined && query.op_type !== 'create' && query.op_type !== 'index') {
     throw illegalArgument(`opType must be 'create' or 'index', found: [${query.op_type}]`)
   }
-  const forced = isForced(query.refresh)
-  const source = await readObject(request, undefined, UNREADABLE)
-  const index = await openOrCreate(call, path.collection!)
-  return writeOne(index, forced, {
-    action: isCreate ? 'create' : 'index',
-    index: index.name,
-    id: path.id ?? newId(),
-    source,
-  })
+  const source = () => readObject(request, undefined, UNREADABLE)
+  return writeOne(call, isCreate ? 'create' : 'index', source, true)
 }
 
-async function writeOne(index: Index, forced: boolean, operation: Operation): Promise<Response> {
+/** @param makes whether it creates an index that is missing */
+async function writeOne(
+  call: Call,
+  action: Action,
+  read?: () => Promise<Json>,
+  makes = false,
+): Promise<Response> {
+  const { env, path } = call
+  const forced = isForced(call.query.refresh)
+  const source = await read?.()
+  const index = await (makes ? openOrCreate(call, path.collection!) : openIndex(env, path.collection!))
+  const operation = { action, index: index.name, id: path.id ?? newId(), ...(source && { source }) }
   const [item] = await writeAll(index, [operation])
   const { status, error, ...result } = item!
   if (isObject(error)) {
@@ -72,20 +76,13 @@ async function writeOne(index: Index, forced: boolean, operation: Operation): Pr
 
 /** POST /:index/_update/:id */
 export async function updateDocument(call: Call): Promise<Response> {
-  const { env, path, query, access, record, request } = call
-  const forced = isForced(query.refresh)
-  const source = await readObject(request)
+  const source = await readObject(call.request)
   const makes = source.doc_as_upsert === true || source.upsert !== undefined
-  if (makes) requireCollections(access, 'documents:create', [path.collection!], record)
-  const index = makes ? await openOrCreate(call, path.collection!) : await openIndex(env, path.collection!)
-  return writeOne(index, forced, { action: 'update', index: index.name, id: path.id!, source })
+  if (makes) requireCollections(call.access, 'documents:create', [call.path.collection!], call.record)
+  return writeOne(call, 'update', async () => source, makes)
 }
 
-export async function deleteDocument({ env, path, query }: Call): Promise<Response> {
-  const forced = isForced(query.refresh)
-  const index = await openIndex(env, path.collection!)
-  return writeOne(index, forced, { action: 'delete', index: index.name, id: path.id! })
-}
+export const deleteDocument = (call: Call): Promise<Response> => writeOne(call, 'delete')
 
 export async function getDocument({ env, path, query }: Call): Promise<Response> {
   const index = await openIndex(env, path.collection!)
@@ -355,13 +352,11 @@ function parseBulk(text: string, otherwise: string | undefined): Operation[] {
   return operations
 }
 
-const ACTIONS = ['create', 'delete', 'index', 'update']
-
 function parseAction(line: string, number: number, otherwise: string | undefined): Operation {
   const malformed = `Malformed action/metadata line [${number}], expected`
   const [[action, metadata] = [], ...others] = Object.entries(parseObject(line))
   if (action === undefined) throw illegalArgument(`${malformed} FIELD_NAME but found [END_OBJECT]`)
-  if (!ACTIONS.includes(action))
+  if (!Object.hasOwn(WRITES, action))
     throw illegalArgument(`${malformed} one of [create, delete, index, update] but found [${action}]`)
   if (others.length > 0) throw illegalArgument(`${malformed} END_OBJECT but found [FIELD_NAME]`)
   if (!isObject(metadata)) throw illegalArgument(`${malformed} START_OBJECT but found [${typeof metadata}]`)
@@ -394,84 +389,73 @@ function checkUpdate(source: Json): void {
 
 /** Writes operations of one action with different ids. @throws ApiError if none of them could be written */
 async function writeAll(index: Index, operations: Operation[]): Promise<Item[]> {
-  const batch = new Batch(index, operations)
-  await batch[operations[0]!.action]()
+  const batch = batchOf(index, operations)
+  await WRITES[operations[0]!.action](batch)
   return batch.items as Item[]
 }
 
-/** Operations of one action, and what became of each so far. A method for each action. */
-class Batch {
-  readonly items: (Item | undefined)[]
+type Batch = ReturnType<typeof batchOf>
 
-  constructor(
-    readonly target: Index,
-    readonly operations: Operation[],
-  ) {
-    this.items = operations.map((operation) => check(target.name, operation))
-  }
-
-  create(): Promise<void> {
-    return this.#attempt('create', (source) => source, 'created')
-  }
-
-  async index(): Promise<void> {
-    // Creating documents is the only way to learn which already exist.
-    const exists = ({ status }: ApiError) => status === 409
-    await this.#attempt('create', (source) => source, 'created', exists)
-    await this.#attempt('upsert', (source) => source, 'updated')
-  }
-
-  async update(): Promise<void> {
-    for (const at of this.items.length === 1 ? this.#open() : []) {
-      const { id, source } = this.operations[at]!
-      const document = await read(this.target, id)
-      if (document !== undefined && holds(document, toDocument(source!.doc as Json, id)))
-        this.#settle(at, 'noop', 200)
-    }
-    const isUpsert = ({ doc_as_upsert, upsert }: Json) => doc_as_upsert === true || upsert !== undefined
-    const creates = ({ status }: ApiError, source: Json) => status === 404 && isUpsert(source)
-    await this.#attempt('update', ({ doc }) => doc, 'updated', creates)
-    const whole = ({ doc_as_upsert, doc, upsert }: Json) => (doc_as_upsert === true ? doc : upsert)
-    await this.#attempt('create', whole, 'created')
-  }
-
-  async delete(): Promise<void> {
-    const open = this.#open()
-    const idOf = (at: number) => this.operations[at]!.id
-    const removed = await removeAll(this.target, open.map(idOf))
-    for (const at of open) {
-      const isGone = removed.has(idOf(at))
-      this.#settle(at, isGone ? 'deleted' : 'not_found', isGone ? 200 : 404)
-    }
-  }
-
+/** Operations of one action, and what became of each so far. */
+function batchOf(index: Index, operations: Operation[]) {
+  const items = operations.map((operation) => check(index.name, operation))
   /** Places of the operations that nothing is known of yet. */
-  #open = (): number[] => [...this.items.keys()].filter((at) => this.items[at] === undefined)
-
-  #settle(at: number, result: string, status: number): void {
-    this.items[at] = item(this.target.name, this.operations[at]!.id, result, status)
+  const open = (): number[] => [...items.keys()].filter((at) => items[at] === undefined)
+  const settle = (at: number, result: string, status: number): void => {
+    items[at] = item(index.name, operations[at]!.id, result, status)
   }
-
   /** @param passes whether a failure leaves its operation open */
-  async #attempt(
+  const attempt = async (
     action: WriteAction,
     documentIn: (source: Json) => unknown,
     result: string,
     passes: (failure: ApiError, source: Json) => boolean = () => false,
-  ): Promise<void> {
-    const some = this.#open()
+  ): Promise<void> => {
+    const some = open()
     const documents = some.map((at) => {
-      const { source, id } = this.operations[at]!
+      const { source, id } = operations[at]!
       return toDocument(documentIn(source!) as Json, id)
     })
-    const outcomes = await importSome(this.target, documents, action)
+    const outcomes = await importSome(index, documents, action)
     for (const [number, at] of some.entries()) {
       const failure = outcomes[number]
-      if (failure === undefined) this.#settle(at, result, result === 'created' ? 201 : 200)
-      else if (!passes(failure, this.operations[at]!.source!))
-        this.items[at] = failedItem(this.target.name, this.operations[at]!, failure)
+      if (failure === undefined) settle(at, result, result === 'created' ? 201 : 200)
+      else if (!passes(failure, operations[at]!.source!))
+        items[at] = failedItem(index.name, operations[at]!, failure)
     }
   }
+  return { index, operations, items, open, settle, attempt }
+}
+
+const itself = (source: Json): Json => source
+
+const WRITES: Record<Action, (batch: Batch) => Promise<void>> = {
+  create: ({ attempt }) => attempt('create', itself, 'created'),
+  delete: async ({ index, operations, open, settle }) => {
+    const idOf = (at: number) => operations[at]!.id
+    const removed = await removeAll(index, open().map(idOf))
+    for (const at of open()) {
+      const isGone = removed.has(idOf(at))
+      settle(at, isGone ? 'deleted' : 'not_found', isGone ? 200 : 404)
+    }
+  },
+  index: async ({ attempt }) => {
+    // Creating documents is the only way to learn which already exist.
+    await attempt('create', itself, 'created', ({ status }) => status === 409)
+    await attempt('upsert', itself, 'updated')
+  },
+  update: async ({ index, operations, items, open, settle, attempt }) => {
+    for (const at of items.length === 1 ? open() : []) {
+      const { id, source } = operations[at]!
+      const document = await read(index, id)
+      if (document !== undefined && holds(document, toDocument(source!.doc as Json, id)))
+        settle(at, 'noop', 200)
+    }
+    const whole = ({ doc_as_upsert, doc, upsert }: Json) => (doc_as_upsert === true ? doc : upsert)
+    const creates = ({ status }: ApiError, source: Json) => status === 404 && whole(source) !== undefined
+    await attempt('update', ({ doc }) => doc, 'updated', creates)
+    await attempt('create', whole, 'created')
+  },
 }
 
 /** What is wrong with an operation before it is tried. */

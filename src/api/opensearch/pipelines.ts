@@ -50,7 +50,6 @@ export interface Pipeline {
 const TOP = namesOf(`
   description version request_processors response_processors phase_results_processors
 `)
-const GENERIC = namesOf('tag description ignore_failure')
 const RAG_TYPE = 'retrieval_augmented_generation'
 const MOST_RANK_CONSTANT = 10_000
 
@@ -133,68 +132,50 @@ function weightsOf({ parameters }: Json): { weights?: number[] } {
   return { weights: given }
 }
 
+type Properties = ReturnType<typeof propertiesOf>
+
 /** Reads the properties of one processor. None may be left over at the end. */
-class Properties {
-  readonly tag: string | undefined
-  readonly ignoresFailure: boolean
-  readonly #left: Json
-  readonly #type: string
-
-  constructor(type: string, body: Json) {
-    this.#type = type
-    this.#left = { ...body }
-    this.tag = typeof body.tag === 'string' ? body.tag : undefined
-    this.ignoresFailure = String(body.ignore_failure) === 'true'
-    for (const name of GENERIC) delete this.#left[name]
-  }
-
-  #take(name: string): unknown {
-    const value = this.#left[name]
-    delete this.#left[name]
-    return value ?? undefined
-  }
-
-  #error(name: string, message: string): OpenSearchError {
-    return parseError(`[${name}] ${message}`, {
-      processor_type: this.#type,
-      ...(this.tag !== undefined && { processor_tag: this.tag }),
+function propertiesOf(type: string, given: unknown) {
+  const { tag: named, description: _, ignore_failure, ...left } = isObject(given) ? given : {}
+  const tag = typeof named === 'string' ? named : undefined
+  const fault = (name: string, message: string): OpenSearchError =>
+    parseError(`[${name}] ${message}`, {
+      processor_type: type,
+      ...(tag !== undefined && { processor_tag: tag }),
       property_name: name,
     })
-  }
-
   /** @param kind what a property is that fits */
-  #read<Value>(name: string, kind: string, fits: (value: unknown) => value is Value): Value | undefined {
-    const value = this.#take(name)
+  const read = <Value>(name: string, kind: string, fits: (value: unknown) => value is Value) => {
+    const value = left[name] ?? undefined
+    delete left[name]
     if (value === undefined || fits(value)) return value
-    throw this.#error(name, `property isn't a ${kind}, but of type [${javaType(value)}]`)
+    throw fault(name, `property isn't a ${kind}, but of type [${javaType(value)}]`)
   }
-
-  #required<Value>(name: string, value: Value | undefined): Value {
-    if (value === undefined) throw this.#error(name, 'required property is missing')
+  const required = <Value>(name: string, value: Value | undefined): Value => {
+    if (value === undefined) throw fault(name, 'required property is missing')
     return value
   }
-
-  text = (name: string): string | undefined =>
-    this.#read(name, 'string', (value) => typeof value === 'string')
-
-  requiredText = (name: string): string => this.#required(name, this.text(name))
-
-  object = (name: string): Json => this.#read(name, 'map', isObject) ?? {}
-
-  texts(name: string): string[] {
-    const value: unknown[] = this.#required(name, this.#read(name, 'list', Array.isArray))
-    if (value.length === 0) throw this.#error(name, "required property can't be empty.")
-    return value.map(String)
-  }
-
-  /** @throws ApiError 400 for an unknown property */
-  end(): void {
-    const unknown = Object.keys(this.#left)
-    if (unknown.length === 0) return
-    const name = this.tag === undefined ? this.#type : `${this.#type}:${this.tag}`
-    throw parseError(
-      `processor [${name}] doesn't support one or more provided configuration parameters: [${unknown.join(', ')}]`,
-    )
+  const text = (name: string) => read(name, 'string', (value) => typeof value === 'string')
+  return {
+    tag,
+    ignoresFailure: String(ignore_failure) === 'true',
+    text,
+    requiredText: (name: string): string => required(name, text(name)),
+    object: (name: string): Json => read(name, 'map', isObject) ?? {},
+    texts: (name: string): string[] => {
+      const value: unknown[] = required(name, read(name, 'list', Array.isArray))
+      if (value.length === 0) throw fault(name, "required property can't be empty.")
+      return value.map(String)
+    },
+    /** @throws ApiError 400 for an unknown property */
+    end: (): void => {
+      const unknown = Object.keys(left)
+      if (unknown.length === 0) return
+      const name = tag === undefined ? type : `${type}:${tag}`
+      throw parseError(
+        `processor [${name}] doesn't support one or more provided configuration parameters: [${unknown.join(', ')}]`,
+      )
+    },
   }
 }
 
@@ -225,7 +206,7 @@ export function parsePipeline(body: Json, id: string): Pipeline {
       if (type === undefined) throw parseError(`[${phase}] takes objects of one processor each`)
       const read = own(known, type)
       if (read === undefined) throw illegalArgument(`Invalid processor type ${type}`)
-      const reader = new Properties(type, isObject(properties) ? properties : {})
+      const reader = propertiesOf(type, properties)
       read(reader, pipeline)
       reader.end()
     }
@@ -271,7 +252,7 @@ async function embeddingsOf(env: Cloudflare.Env, body: Json, id: string): Promis
     const [type = '', properties] = onlyEntry(each) ?? []
     const instead = INSTEAD[type] ?? 'prepare the documents before they are sent'
     if (type !== 'text_embedding') throw unsupported(`The processor [${type}]: ${instead}; it`)
-    const reader = new Properties(type, isObject(properties) ? properties : {})
+    const reader = propertiesOf(type, properties)
     const model = reader.requiredText('model_id')
     const row = await findOne(env, 'model', model)
     if (row === undefined || modelIn(row).connector !== undefined) {

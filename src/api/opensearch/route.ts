@@ -104,7 +104,8 @@ export function registerAll(
       const { collection } = context.req.param() as Record<string, string>
       context.get('record').route = path
       await discardBody(request)
-      if (isTaken(collection, reserved)) return elsewhere(collection, request)
+      const other = elsewhere(collection, reserved, request)
+      if (other !== undefined) return other
       const allowed = [...new Set(own)].sort().join(', ')
       const response = incorrectMethod(request, allowed)
       response.headers.set('allow', allowed)
@@ -113,12 +114,11 @@ export function registerAll(
   }
 }
 
-/** Whether a name in place of an index is another API's word, or an OpenSearch word that nothing here handles. */
-const isTaken = (name: string | undefined, reserved: () => ReadonlySet<string>): boolean =>
-  name !== undefined && (reserved().has(name) || name.startsWith('_'))
-
-const elsewhere = (name: string | undefined, request: Request): Response =>
-  name?.startsWith('_') ? noHandler(request) : notFound()
+/** The answer where the name of an index is another API's word, or an OpenSearch word that nothing here handles. */
+function elsewhere(name: string | undefined, reserved: () => ReadonlySet<string>, request: Request) {
+  if (name?.startsWith('_')) return noHandler(request)
+  return name !== undefined && reserved().has(name) ? notFound() : undefined
+}
 
 function routeOf(row: RouteRow, method: Method, reserved: () => ReadonlySet<string>): Route {
   const [, path, actions, handle, params = '', begin] = row
@@ -129,7 +129,8 @@ function routeOf(row: RouteRow, method: Method, reserved: () => ReadonlySet<stri
     open: true,
     async handle(call) {
       const { collection } = call.path
-      if (isTaken(collection, reserved)) return elsewhere(collection, call.request)
+      const other = elsewhere(collection, reserved, call.request)
+      if (other !== undefined) return other
       try {
         const access = await admitCaller(call, actions)
         checkParameters(call, namesOf(params))
