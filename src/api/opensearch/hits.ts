@@ -1,6 +1,9 @@
 /** What a hit shows: the values that it is sorted by, and its highlights. */
 import { timeOf } from '../../lib/dates'
+import { MAX_DEPTH } from '../../search/limits'
 import { valuesAt } from '../../search/schema/values'
+import { rulesOf } from '../../search/text/query'
+import { compare, normalForm } from '../../search/text/terms'
 import type { Document, Hit, SearchParameters } from '../../search/types'
 import { illegalArgument, noValues, parsingError, requireKeys, shardError, unsupported } from './errors'
 import type { Fields, Target } from './fields'
@@ -13,13 +16,17 @@ import { shownName } from './source'
 export interface Sort {
   /** the value for `sort_by` */
   by: string
-  /** the values that a hit is sorted by; `score` if it is sorted by that */
-  values(document: Document, score: number): unknown[]
+  /** the values that a hit is sorted by; `score` if it is sorted by that. @param place among all hits, from 0 */
+  values(document: Document, score: number, place?: number): unknown[]
+  keys: readonly Key[]
 }
 
 interface Key {
+  name: string
   by: string
-  value(document: Document, score: number): unknown
+  value(document: Document, score: number, place?: number): unknown
+  /** a value as it is compared, unless it is null */
+  form(value: unknown): string | number
 }
 
 /** @returns undefined if hits are sorted by score. @throws ApiError 400 */
@@ -28,11 +35,15 @@ export function parseSort(given: unknown, fields: Fields): Sort | undefined {
   const keys = listed(given).map((each) => keyOf(each, fields))
   if (keys.length === 0) return undefined
   if (keys.length > 3) throw unsupported('A [sort] by more than 3 keys')
+  const tie = keys.findIndex(({ name }) => name === '_id')
+  if (tie === 0 || (tie > 0 && tie < keys.length - 1))
+    throw unsupported('A [sort] by [_id], unless it is the last key and parts hits that are equal by others,')
   const isByScore = keys.length === 1 && keys[0]!.by === SCORE
   if (isByScore) return undefined
   return {
     by: keys.map(({ by }) => by).join(','),
-    values: (document, score) => keys.map(({ value }) => value(document, score)),
+    values: (document, score, place) => keys.map(({ value }) => value(document, score, place)),
+    keys,
   }
 }
 
@@ -45,12 +56,15 @@ function keyOf(given: unknown, fields: Fields): Key {
   requireKeys(options, 'order missing unmapped_type', (key) => unsupported(`[${key}] of a [sort]`))
   const order = String(options.order ?? (name === '_score' ? 'desc' : 'asc')).toLowerCase()
   if (order !== 'asc' && order !== 'desc') throw illegalArgument(`Unknown SortOrder [${order}]`)
-  if (name === '_score') return { by: `_text_match:${order}`, value: (_, score) => score }
-  // Documents show no number of their own. They keep the order in which they came.
-  if (name === '_doc') return { by: `_seq_id:${order}`, value: () => null }
+  if (name === '_score') return { name, by: `_text_match:${order}`, value: (_, score) => score, form: Number }
+  // Documents keep the order in which they came. Their number is their place among the hits, which rises in either order.
+  const rising = (value: unknown) => (order === 'desc' ? -1 : 1) * Number(value)
+  const byAge = { name, by: `_seq_id:${order}`, value: () => null, form: rising }
+  if (name === '_doc') return { ...byAge, value: (_, __, place) => place ?? null }
+  if (name === '_id') return { ...byAge, value: ({ id }) => id }
   const target = fields.find(name)
   if (target === undefined) {
-    if (options.unmapped_type !== undefined) return { by: `_seq_id:asc`, value: () => null }
+    if (options.unmapped_type !== undefined) return { ...byAge, by: `_seq_id:asc` }
     throw shardError(`No mapping found for [${name}] in order to sort on`)
   }
   checkSortable(name, target)
@@ -58,10 +72,69 @@ function keyOf(given: unknown, fields: Fields): Key {
   if (missing !== '_last' && missing !== '_first')
     throw unsupported(`[missing: ${String(missing)}] of a [sort]`)
   return {
+    name,
     // Of strings, a missing one would be the highest value.
     by: `${target.name}(missing_values: ${missing.slice(1)}):${order}`,
     value: (document) => shown(target, valuesAt(document, target.name)[0]),
+    form: (value) => {
+      if (target.isDate) return typeof value === 'number' ? value : timeOf(String(value))
+      if (target.kind !== 'keyword') return Number(value)
+      return normalForm(String(value), rulesOf(fields.schema, target.field))
+    },
   }
+}
+
+/** Compares the values of two hits. Negative: those of `a` come first. `_id` parts none: see `placeAfter` */
+export function orderOf(keys: readonly Key[], a: readonly unknown[], b: readonly unknown[]): number {
+  for (const [at, { name, by, form }] of keys.entries()) {
+    const [left, right] = [a[at] ?? null, b[at] ?? null]
+    if (name === '_id' || left === right) continue
+    if (left === null || right === null) return (left === null) === by.includes(': first') ? -1 : 1
+    const order = compare(form(left), form(right))
+    if (order !== 0) return by.endsWith('desc') ? -order : order
+  }
+  return 0
+}
+
+/** Hits that are equal but for their `_id`, of which one is looked for. */
+const MOST_TIED = 10_000
+const SOME = 250
+
+/**
+ * The place of the first hit behind the values of `search_after`. It is found by halves: of 10,000 hits, 14 are read.
+ * @param read the number of all hits, and the values of some by place
+ * @throws ApiError 400 for values that are none, or an `_id` that no such hit has
+ */
+export async function placeAfter(
+  keys: readonly Key[],
+  after: unknown,
+  read: (place: number, size: number) => Promise<{ found: number; rows: unknown[][] }>,
+): Promise<number> {
+  if (!Array.isArray(after)) throw parsingError('[search_after] takes a list of values')
+  const refused = (why: string) => shardError(why, 'illegal_argument_exception')
+  if (keys.length === 0) throw refused('Sort must contain at least one field.')
+  if (after.length !== keys.length)
+    throw refused(`search_after has ${after.length} value(s) but sort has ${keys.length}.`)
+  const bad = keys.find(({ form }, at) => after[at] !== null && Number.isNaN(form(after[at])))
+  if (bad !== undefined && bad.name !== '_id')
+    throw refused(`Failed to parse search_after value for field [${bad.name}].`)
+  const isTied = keys.at(-1)!.name === '_id'
+  let [low, high] = [0, Math.min((await read(0, 0)).found, MAX_DEPTH)]
+  while (low < high) {
+    const middle = Math.floor((low + high) / 2)
+    const [row] = (await read(middle, 1)).rows
+    const order = row === undefined ? 1 : orderOf(keys, row, after)
+    if (order < 0 || (order === 0 && !isTied)) low = middle + 1
+    else high = middle
+  }
+  if (!isTied) return low
+  for (let at = low; at < low + MOST_TIED; at += SOME) {
+    const { rows } = await read(at, SOME)
+    const place = rows.findIndex((row) => row.at(-1) === after.at(-1))
+    if (place >= 0) return at + place + 1
+    if (rows.length < SOME) break
+  }
+  throw refused(`No hit of [search_after] has the [_id] ${JSON.stringify(after.at(-1))} any more.`)
 }
 
 function checkSortable(name: string, target: Target): void {

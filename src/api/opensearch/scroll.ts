@@ -116,7 +116,7 @@ async function page(call: Call, scroll: Scroll): Promise<unknown> {
 
 /** @throws ApiError 400 that names what no page has */
 function requirePlain(
-  { from, aggregations, minScore, total, fields: listed, postFilter }: SearchBody,
+  { from, after, aggregations, minScore, total, fields: listed, postFilter }: SearchBody,
   { body, query }: Scroll,
   { fields }: Opened,
 ): void {
@@ -127,6 +127,7 @@ function requirePlain(
     aggs: Object.keys(aggregations).length > 0,
     hybrid: hybridQueries(body.query) !== undefined,
     search_pipeline: pipeline !== '_none',
+    search_after: after !== undefined,
     min_score: minScore > 0,
     fields: listed !== undefined,
     post_filter: postFilter !== undefined,

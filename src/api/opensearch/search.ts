@@ -33,7 +33,7 @@ import {
 } from './errors'
 import { Fields } from './fields'
 import { and, type Filter, filterBy } from './filter'
-import { highlightOf, highlightParameters, parseSort, type Sort } from './hits'
+import { highlightOf, highlightParameters, parseSort, placeAfter, type Sort } from './hits'
 import { keptOf } from './mapping'
 import { type Normalization, pipelineOf } from './pipelines'
 import { readSearchAhead } from './prefetch'
@@ -65,13 +65,13 @@ export type SearchBody = ReturnType<typeof parseSearchBody>
 
 const KEYS = namesOf(`
   query from size sort _source highlight aggs aggregations track_total_hits min_score timeout
-  fields post_filter
+  fields post_filter search_after
 `)
 
 /** Keys that ask for something that is not served, unless their value says that nothing is wanted: clients send those by default. */
 const OPTIONAL = namesOf(`
   explain profile version seq_no_primary_term track_scores terminate_after stored_fields
-  docvalue_fields script_fields indices_boost rescore ext stats suggest collapse search_after
+  docvalue_fields script_fields indices_boost rescore ext stats suggest collapse
 `)
 
 const asksNothing = (value: unknown): boolean =>
@@ -101,11 +101,17 @@ export const SEARCH_PARAMETERS = `
 export function parseSearchBody(body: Json, query: Record<string, string>) {
   const isKnown = (key: string) => KEYS.includes(key) || (OPTIONAL.includes(key) && asksNothing(body[key]))
   const unknown = Object.keys(body).find((key) => !isKnown(key))
-  const hint = unknown === 'search_after' ? ' Go on with [from], or with a scroll.' : ''
   if (unknown !== undefined)
-    throw parsingError(`Unknown key for a ${tokenOf(body[unknown])} in [${unknown}].${hint}`)
+    throw parsingError(`Unknown key for a ${tokenOf(body[unknown])} in [${unknown}].`)
   const from = countOf('from', query.from, body.from, 0)
   const size = countOf('size', query.size, body.size, 10)
+  const after = body.search_after ?? undefined
+  if (after !== undefined && from > 0) {
+    throw shardError(
+      '`from` parameter must be set to 0 when `search_after` is used.',
+      'illegal_argument_exception',
+    )
+  }
   if (from + size > WINDOW) throw shardError(tooFar(from + size), 'illegal_argument_exception')
   const aggregations = body.aggs ?? body.aggregations ?? {}
   if (!isObject(aggregations)) throw parsingError('[aggs] has to be an object')
@@ -113,6 +119,8 @@ export function parseSearchBody(body: Json, query: Record<string, string>) {
     query: query.q === undefined ? (body.query ?? { match_all: {} }) : queryOf(query),
     from,
     size,
+    /** the values of `sort` after which the hits begin */
+    after,
     sort: query.sort === undefined ? body.sort : query.sort.split(',').map(sortOf),
     source: body._source,
     highlight: body.highlight,
@@ -283,9 +291,9 @@ async function executeHybrid(
   normalization: Normalization | undefined,
 ): Promise<Json> {
   const started = Date.now()
-  const { from, size, sort, aggregations, total, minScore } = parseSearchBody(body, query)
-  if (sort !== undefined || Object.keys(aggregations).length > 0) {
-    throw unsupported('[sort] or [aggs] of a [hybrid] query: they')
+  const { from, size, sort, after, aggregations, total, minScore } = parseSearchBody(body, query)
+  if (sort !== undefined || after !== undefined || Object.keys(aggregations).length > 0) {
+    throw unsupported('[sort], [search_after] or [aggs] of a [hybrid] query: they')
   }
   await countMore(caller, queries.length - 1)
   const depth = depthOf(from, size)
@@ -357,6 +365,13 @@ export async function execute(
       : request
   const counted = facetBy && { facet_by: facetBy, max_facet_values: FACET_VALUES }
   const pages = (more: SearchParameters) => run({ ...more, filter_by: hitSet })
+  if (request.after !== undefined) {
+    request.from = await placeAfter(sort?.keys ?? [], request.after, async (place, size) => {
+      const { found, hits = [] } = await pages(window(place, size))
+      const rows = hits.map((hit, at) => sort!.values(hit.document, scoreOf(hit, compiled), place + at))
+      return { found, rows }
+    })
+  }
   const first = await pages({ ...window(page.from, page.size), ...(!isApart && counted) })
   const { facet_counts } = isApart && counted ? await run({ ...counted, per_page: '0' }) : first
   const hits = await allHits(page, first, pages)
@@ -368,7 +383,7 @@ export async function execute(
       max_facet_values: FACET_VALUES,
       per_page: '0',
     })
-  const scored = hits.map((hit) => hitOf(hit, view))
+  const scored = hits.map((hit, at) => hitOf(hit, view, page.from + at))
   const enough = minScore > 0 ? scored.filter(({ _score }) => (_score as number) >= minScore) : undefined
   const shownHits = enough?.slice(request.from, request.from + request.size) ?? scored
   const found =
@@ -425,8 +440,12 @@ interface View {
   compiled: Compiled
 }
 
-/** A hit as it is shown. */
-export function hitOf(hit: Omit<Hit, 'highlight'>, { index, sort, shown, listed, compiled }: View): Json {
+/** A hit as it is shown. @param place among all hits, from 0 */
+export function hitOf(
+  hit: Omit<Hit, 'highlight'>,
+  { index, sort, shown, listed, compiled }: View,
+  place?: number,
+): Json {
   const score = scoreOf(hit, compiled)
   const highlight = highlightOf(hit)
   return {
@@ -436,7 +455,7 @@ export function hitOf(hit: Omit<Hit, 'highlight'>, { index, sort, shown, listed,
     ...(shown !== undefined && { _source: shown(toSource(hit.document)) }),
     ...(listed !== undefined && { fields: listed(toSource(hit.document)) }),
     ...(highlight !== undefined && { highlight }),
-    ...(sort !== undefined && { sort: sort.values(hit.document, score) }),
+    ...(sort !== undefined && { sort: sort.values(hit.document, score, place) }),
   }
 }
 

@@ -99,9 +99,6 @@ describe('queries', () => {
     expect(
       await search({ bool: { filter: [{ match_all: {} }], should: [{ match: { title: 'fox' } }] } }),
     ).toMatch(/minimum_should_match: 1/)
-    expect(await search({ match_all: {} }, { search_after: [1], sort: ['pages'] })).toMatch(
-      /\[search_after\].*scroll/,
-    )
     expect(
       await request('POST', `/${index}/_search?scroll=1m`, { post_filter: { match_all: {} } }),
     ).toMatchObject([
