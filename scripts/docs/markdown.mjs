@@ -3,8 +3,10 @@ import { readdirSync } from 'node:fs'
 import { join, posix } from 'node:path'
 import sharp from 'sharp'
 import { createCssVariablesTheme } from 'shiki'
+import { namesIn, requestsIn } from '../../ui/docs/src/command.js'
 import { anchor, anchors } from './anchors.mjs'
 import { FOLDER } from './pages.mjs'
+import { quoted } from './reference.mjs'
 
 /** @typedef {import('vitepress').MarkdownRenderer} Renderer */
 /** @typedef {Parameters<Renderer['renderer']['render']>[0][number]} Token */
@@ -72,12 +74,20 @@ function mendCells(tokens) {
 
 /** @param {Renderer} md */
 function config(md) {
-  const { image, link_open: link } = md.renderer.rules
+  const { fence, image, link_open: link } = md.renderer.rules
   // VitePress writes fragments in small letters. Names of operations and objects have capitals.
   md.renderer.rules.link_open = (tokens, at, ...more) => {
     const hash = /#.*$/.exec(tokens[at]?.attrGet('href') ?? '')?.[0]
     const html = link?.(tokens, at, ...more) ?? ''
     return hash === undefined ? html : html.replace(/#[^"]*(?=")/, hash)
+  }
+  md.renderer.rules.fence = (tokens, at, ...more) => {
+    const html = fence?.(tokens, at, ...more) ?? ''
+    const { info = '', content = '' } = tokens[at] ?? {}
+    const [first] = (info === 'sh' && requestsIn(content)) || []
+    if (first === undefined) return html
+    const line = quoted(`${first.method} ${first.path.replace(/\?.*/, '')}`)
+    return `<RunCommand line="${line}" names="${namesIn(content).join(' ')}">${html}</RunCommand>\n`
   }
   md.renderer.rules.image = (tokens, at, ...more) =>
     `<a href="/docs${tokens[at]?.attrGet('src')}">${image?.(tokens, at, ...more)}</a>`

@@ -110,7 +110,7 @@ export const written = () =>
 
 /** The first paragraph of a page as plain text, cut to what search engines show. @param {string} markdown */
 export function summaryOf(markdown) {
-  const paragraphs = markdown.split(/\n{2,}/).filter((part) => /^[\p{L}`*[]/u.test(part))
+  const paragraphs = markdown.split(/\n{2,}/).filter((part) => /^[\p{L}`*["]/u.test(part))
   const text = (paragraphs[0] ?? '')
     .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
     .replace(/[`*]/g, '')

@@ -133,18 +133,11 @@ export function curl({ method, send, body, header, stream }) {
 /** As an attribute of HTML on one line. @param {string} text */
 export const quoted = (text) => text.replace(/[&<>"\n]/g, (character) => `&#${character.charCodeAt(0)};`)
 
-/** A command for a shell, and a form that sends it from the page. @param {Example} example */
-function shown(example) {
-  const { method, send, body, header } = example
-  const type = typeof body === 'string' ? 'application/x-ndjson' : 'application/json'
-  const sent = body === undefined ? '' : ` type="${type}" body="${quoted(textOf(body))}"`
-  return `\`\`\`sh
+/** @param {Example} example */
+const shown = (example) => `\`\`\`sh
 ${curl(example)}
 \`\`\`
-
-<TryIt method="${method}" header="${header}" path="${quoted(send)}"${sent} />
 `
-}
 
 /** @param {Wire} wire */
 function wirePage({ name, title, about, header, groups }) {

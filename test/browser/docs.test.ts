@@ -1,5 +1,5 @@
-/** The documentation at /docs in a real browser: every page, the search box, "ask about this page", and "try it". */
-import type { Page } from 'playwright-core'
+/** The documentation at /docs in a real browser: every page, the search box, "ask about this page", and commands that run. */
+import type { Locator, Page } from 'playwright-core'
 import { beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { GROUPS } from '../../scripts/docs/pages.mjs'
 import { referencePages } from '../../scripts/docs/reference.mjs'
@@ -128,17 +128,109 @@ describe.runIf(CHROMIUM)('the documentation', () => {
     expect(await page.getByRole('combobox').count()).toBe(0)
   })
 
-  test('sends a request of the reference, and shows the reply', async () => {
+  /** The commands of a page that run, in their order. */
+  const commands = (page: Page) => page.locator('.run')
+  const command = (page: Page, line: string) =>
+    commands(page)
+      .filter({ has: page.getByRole('button', { name: `Run ${line}`, exact: true }) })
+      .first()
+
+  /** Runs a command, and says yes where it asks. @returns its reply */
+  const run = async (block: Locator, effect?: string) => {
+    await block.getByRole('button', { name: /^Run / }).click()
+    if (effect !== undefined) {
+      await block.getByRole('group', { name: 'Before it runs' }).getByText(effect, { exact: true }).waitFor()
+      expect(await block.locator('pre[aria-label]').count()).toBe(0)
+      await block.page().keyboard.press('Enter')
+    }
+    await block
+      .getByRole('status')
+      .getByText(/ after \d+ ms\./)
+      .waitFor()
+    return (await block.getByRole('region', { name: /^Reply to / }).textContent()) ?? ''
+  }
+
+  test('runs the commands of a page from its top: makes a key, changes it by its id, and deletes it', async () => {
+    const page = await ready(await stage.tab({}, 'docs/keys'))
+    const made = JSON.parse(await run(command(page, 'POST /keys'), 'This makes a key on this server.'))
+    expect(made).toMatchObject({ description: 'search only', value: expect.any(String) })
+    const change = command(page, 'PATCH /keys/KEY_ID')
+    expect(await change.locator('code').textContent()).toContain(`${url}/keys/${made.id} `)
+    await change.getByText(`Filled in from an earlier reply: KEY_ID is ${made.id}.`).waitFor()
+    await change.getByRole('button', { name: /^Edit / }).click()
+    const text = change.getByRole('textbox', { name: 'Command' })
+    await text.fill((await text.inputValue()).replace('200000', '300000'))
+    const changed = JSON.parse(await run(change, `This changes the key ${made.id} on this server.`))
+    expect(changed).toMatchObject({ id: made.id, limits: { tokens_per_day: 300_000 } })
+    await expectSound(page, 'after commands')
+    const end = command(page, 'DELETE /keys/KEY_ID')
+    expect(JSON.parse(await run(end, `This deletes the key ${made.id} on this server.`))).toEqual({
+      id: made.id,
+    })
+    expect((await request('GET', `/keys/${made.id}`)).status).toBe(404)
+  })
+
+  test('streams an answer, and follows it by its id', async () => {
+    const page = await ready(await stage.tab({}, 'docs/conversations'))
+    const all = commands(page)
+    const said = await run(all.nth(0))
+    const id = /"conversation_id":"([\da-f-]+)"/.exec(said)?.[1]
+    expect(said).toContain('event: done')
+    expect(await all.nth(1).locator('code').textContent()).toContain(`/conversations/${id}/events`)
+    expect(await run(all.nth(1))).toContain('event: done')
+    // It has no id on a page that is opened anew, and sends nothing without one.
+    await page.reload()
+    await ready(page)
+    await all.nth(1).getByRole('button', { name: /^Run / }).click()
+    await all.nth(1).getByText('CONVERSATION stands for a value of your own.').waitFor()
+  })
+
+  test('stops a stream, and says in words why nothing came', async () => {
+    const page = await ready(await stage.tab({}, 'docs/conversations'))
+    const ask = commands(page).first()
+    const button = ask.getByRole('button', { name: /^Run / })
+    await page.route(`${url}/conversations`, () => {}) // answers never
+    await button.click()
+    await ask.getByRole('button', { name: 'Stop' }).click()
+    await ask.getByRole('status').getByText('POST /conversations: Stopped.').waitFor()
+    await page.unrouteAll()
+    await page.route(`${url}/conversations`, (route) => route.abort())
+    await button.click()
+    await ask.getByRole('status').getByText('This server cannot be reached.').waitFor()
+    expect(stage.faults.splice(0).join()).toMatch(/^Failed to load resource: net::ERR_FAILED \S*$/)
+  })
+
+  test('asks for a key where none is known, once, and keeps it in the tab', async () => {
     const page = await ready(await stage.tab({}, 'docs/api/typesense'))
-    // The first form after what is said of the route.
-    const route = page.locator("p:text('Lists the collections that the key may see.') ~ .try").first()
-    await route.getByText('Try it').click()
-    await route.getByRole('button', { name: 'Send GET' }).click()
-    await route.getByText('200 after').waitFor()
-    expect(JSON.parse((await route.locator('pre').textContent()) ?? '')).toContainEqual(
-      expect.objectContaining({ name: 'docs' }),
+    await page.evaluate("sessionStorage.setItem('parley.key', '')")
+    await page.reload()
+    await ready(page)
+    const list = command(page, 'GET /collections')
+    const enter = async (key: string) => {
+      await list.getByLabel('API key of this server').fill(key)
+      await list.getByRole('button', { name: 'Use this key' }).click()
+    }
+    await list.getByRole('button', { name: 'Run GET /collections' }).click()
+    await enter('wrong')
+    await list.getByText('The server does not take this key for this.').waitFor()
+    await expectSound(page, 'asked for a key')
+    await enter(KEY)
+    const reply = list.getByRole('region', { name: 'Reply to GET /collections' })
+    await reply.getByText('"docs"').first().waitFor()
+    expect(await page.evaluate("[sessionStorage.getItem('parley.key'), location.href]")).toEqual([
+      KEY,
+      `${url}/docs/api/typesense`,
+    ])
+    expect(stage.faults.splice(0).join()).toMatch(
+      /^Failed to load resource: .* 401 \(Unauthorized\) \/collections$/,
     )
-    await expectSound(page, 'tried')
+  })
+
+  test('is its blocks alone on paper', async () => {
+    const page = await ready(await stage.tab({}, 'docs/keys'))
+    await commands(page).first().getByRole('button', { name: /^Run / }).waitFor()
+    await page.emulateMedia({ media: 'print' })
+    expect(await page.getByRole('button', { name: /^(Run|Edit) / }).count()).toBe(0)
   })
 
   test('has its commands name this server and the key of the tab, on every page that is opened', async () => {

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { wires } from '../../scripts/docs/reference.mjs'
+import { filled, idsIn } from '../../ui/docs/src/command'
 import { freePort, type Started, start } from './global-setup'
 import { type ScriptedLlm, says, startScriptedLlm } from './scripted-llm'
 
@@ -40,10 +41,9 @@ afterAll(async () => {
 test.each(wires.map((wire) => [wire.title, wire] as const))(
   'every example of %s is answered',
   async (_, wire) => {
-    const kept = new Map([['https://api.openai.com', llm.url]])
-    const placed = (text: string) =>
-      [...kept].reduce((all, [name, value]) => all.replaceAll(name, value), text)
-    for (const { method, path, send = path, body, keep = {}, gives, refused } of wire.groups.flatMap(
+    const ids = new Map<string, string>()
+    const placed = (text: string) => filled(text, ids).replaceAll('https://api.openai.com', llm.url)
+    for (const { method, path, send = path, body, gives, refused } of wire.groups.flatMap(
       ({ routes }) => routes,
     )) {
       const [first = ''] = method.split(', ')
@@ -58,7 +58,8 @@ test.each(wires.map((wire) => [wire.title, wire] as const))(
       })
       const text = await response.text()
       const conversation = response.headers.get('x-parley-conversation-id')
-      if (conversation) kept.set('CONVERSATION', conversation)
+      const request = { method: first, path: placed(send), headers: {} }
+      for (const [name, id] of idsIn(request, text, conversation)) ids.set(name, id)
       expect([`${first} ${send}`, response.status < 300 ? 'answered' : `${response.status} ${text}`]).toEqual(
         [
           `${first} ${send}`,
@@ -70,11 +71,6 @@ test.each(wires.map((wire) => [wire.title, wire] as const))(
       // Imports and exports answer with a value on each line.
       const [line = '{}'] = text.split(/(?<=\})\n/)
       expect(gives === 'stream' ? text.length : JSON.parse(line || '{}'), send).toBeTruthy()
-      for (const [name, field] of Object.entries(keep)) {
-        const value = JSON.parse(text)[field]
-        expect(value, `${field} of ${send}`).toBeDefined()
-        kept.set(name, String(value))
-      }
     }
   },
   120_000,

@@ -52,7 +52,6 @@ const openAi = {
     }),
     route('POST', '/v1/responses', 'Asks an assistant; `previous_response_id` goes on from a response.', {
       body: { model: 'default', input: QUESTION },
-      keep: { RESPONSE: 'id' },
     }),
     route('GET', '/v1/responses/:response', 'Reads a response; `stream=true` sends its events again.'),
     route('GET', '/v1/responses/:response/input_items', 'The question that it answers.'),
@@ -65,7 +64,6 @@ const openAi = {
         metadata: { topic: 'history' },
         items: [{ type: 'message', role: 'user', content: 'I run Parley on Cloudflare.' }],
       },
-      keep: { CONVERSED: 'id' },
     }),
     route('GET', '/v1/conversations/:id', 'Reads a conversation, of any protocol.'),
     route('POST', '/v1/conversations/:id', 'Replaces its metadata.', {

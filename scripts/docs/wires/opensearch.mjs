@@ -170,7 +170,6 @@ const memoryGroups = [
     routes: [
       route('POST', `${ML}/connectors/_create`, 'Makes a connector.', {
         body: CONNECTOR,
-        keep: { CONNECTOR: 'connector_id' },
       }),
       route('POST, GET', `${ML}/connectors/_search`, 'Searches connectors.', { body: ALL }),
       route('GET', `${ML}/connectors/:id`, 'Reads a connector.'),
@@ -184,7 +183,6 @@ const memoryGroups = [
     routes: [
       route('POST', `${ML}/model_groups/_register`, 'Makes a group of models.', {
         body: { name: 'chat models' },
-        keep: { GROUP: 'model_group_id' },
       }),
       route('POST, GET', `${ML}/model_groups/_search`, 'Searches groups.', { body: ALL }),
       route('GET', `${ML}/model_groups/:id`, 'Reads a group.'),
@@ -193,7 +191,6 @@ const memoryGroups = [
       }),
       route('POST', `${ML}/models/_register`, 'Registers a model, which a task reports on.', {
         body: { name: 'chat', function_name: 'remote', model_group_id: 'GROUP', connector_id: 'CONNECTOR' },
-        keep: { TASK: 'task_id', MODEL: 'model_id' },
       }),
       route('POST, GET', `${ML}/tasks/_search`, 'Searches tasks.', { body: ALL }),
       route('GET', `${ML}/tasks/:id`, 'Reads a task: its state, and the model it made.'),
@@ -246,7 +243,6 @@ const memoryGroups = [
     routes: [
       route('POST', MEMORY, 'Makes a memory.', {
         body: { name: 'About boats' },
-        keep: { MEMORY: 'memory_id' },
       }),
       route('GET', MEMORY, 'Lists memories.', { query: 'max_results=10' }),
       route('GET', `${MEMORY}/:id`, 'Reads a memory.'),
@@ -256,7 +252,6 @@ const memoryGroups = [
       route('POST, GET', `${MEMORY}/_search`, 'Searches memories.', { body: ALL }),
       route('POST', `${MEMORY}/:id/messages`, 'Adds a message.', {
         body: { input: 'Which boats are slow?', response: 'Barges.' },
-        keep: { MESSAGE: 'message_id' },
       }),
       route('GET', `${MEMORY}/:id/messages`, 'Lists the messages of a memory.'),
       route('POST, GET', `${MEMORY}/:id/_search`, 'Searches the messages of a memory.', {
@@ -275,7 +270,6 @@ const memoryGroups = [
     routes: [
       route('POST', `${MEMORY}/conversation`, 'Makes a conversation.', {
         body: { name: 'About ferries' },
-        keep: { CONVERSATION: 'conversation_id' },
       }),
       route('GET', `${MEMORY}/conversation`, 'Lists conversations.'),
       route('POST', `${MEMORY}/conversation/:id`, 'Adds an interaction.', {

@@ -362,7 +362,6 @@ export const typesense = wire({
       routes: [
         route('POST', '/keys', 'Makes a key. Its value is shown this once.', {
           body: { description: 'search only', actions: ['documents:search'], collections: ['books'] },
-          keep: { KEY_ID: 'id' },
         }),
         route('GET', '/keys', 'Lists keys, without their values.'),
         route('GET', '/keys/:id', 'Reads a key.'),

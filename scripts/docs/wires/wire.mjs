@@ -9,7 +9,6 @@
  * @property {string} send path and query of the example
  * @property {string} [query] of the example, where its path is the usual one
  * @property {unknown} [body] of the example: text, or a value to send as JSON
- * @property {Record<string, string>} [keep] names for values of the reply, used by later examples: name to field
  * @property {true | 401 | 404 | 501} [refused] the example is answered with an error: 400, or this status
  * @property {'stream'} [gives] what the reply is, where it is not JSON
  *

@@ -40,7 +40,7 @@ export interface Row {
 }
 
 export const NO_RESUME =
-  'the API has no request for a running answer; `GET /conversations/ID/events` follows it'
+  'the API has no request for a running answer; `GET /conversations/CONVERSATION/events` follows it'
 
 /** Parts of a stream between separators, as they come. */
 export async function* partsOf(

@@ -1,8 +1,10 @@
-/** The key that this page searches and asks with. */
+/** The keys that this page searches, asks and sends with. */
 import { storedKey } from '../../key.js'
 
-/** A key that the site was built with, or the one that the console keeps in this browser. '': none */
-export const pageKey = () => {
-  const meta = document.querySelector('meta[name="parley-key"]')
-  return meta?.getAttribute('content') || storedKey()
-}
+const builtIn = () => document.querySelector('meta[name="parley-key"]')?.getAttribute('content') ?? ''
+
+/** To ask with: a key that the site was built with, or the one that the console keeps in this browser. '': none */
+export const pageKey = () => builtIn() || storedKey()
+
+/** To send commands with: the reader's own, which may do more than the one that the site was built with. '': none */
+export const readersKey = () => storedKey() || builtIn()
