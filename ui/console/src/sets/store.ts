@@ -91,10 +91,7 @@ export async function writeSet(set: QuestionSet): Promise<void> {
 /** What the chat asks now; what there is, where nobody has chosen. */
 async function usual(): Promise<ChatSettings> {
   const now = settings.peek()
-  if (chosen) return now
-  const choices = await loadChoices()
-  const [assistant] = choices.assistants ?? []
-  return assistant ? { ...now, assistant: assistant.name } : possible(now, choices)
+  return chosen ? now : possible(now, await loadChoices())
 }
 
 export const deleteSet = (name: string): Promise<unknown> => send('DELETE', pathOf(name))
