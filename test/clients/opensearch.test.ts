@@ -92,6 +92,23 @@ describe('the client', () => {
     expect(both.responses.map(({ status }) => status)).toEqual([200, 200])
   })
 
+  test('pages through sorted hits by search_after', async () => {
+    const index = await createShows()
+    const read: unknown[] = []
+    for (let after: string[] | undefined; ; ) {
+      const sort = [{ points: 'desc' as const }, { _id: 'asc' as const }]
+      const asked: object = { size: 2, sort, ...(after && { search_after: after }) }
+      const { body } = await connect().search({ index, body: asked })
+      expect(body.hits.total).toEqual({ value: SHOWS.length, relation: 'eq' })
+      const last = body.hits.hits.at(-1)
+      if (last === undefined) break
+      read.push(...body.hits.hits.map(({ _id }) => _id))
+      after = last.sort as string[]
+    }
+    const best = SHOWS.toSorted((a, b) => b.points - a.points)
+    expect(read).toEqual(best.map(({ id }) => id))
+  })
+
   test.each([undefined, 'gzip'])('imports by its helper, compressed or not: %s', async (compression) => {
     const index = unique('os-bulk')
     const api = connect({ compression })

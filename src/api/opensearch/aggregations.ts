@@ -4,6 +4,7 @@
  */
 import { floor, later, timeOf } from '../../lib/dates'
 import { MAX_FACET_VALUES } from '../../search/limits'
+import { compare } from '../../search/text/terms'
 import type { FacetCounts, SearchResult } from '../../search/types'
 import { illegalArgument, namesOf, noValues, parsingError, requireKeys, unsupported } from './errors'
 import type { Fields, Target } from './fields'
@@ -22,7 +23,7 @@ const METRICS = namesOf('stats min max avg sum value_count cardinality')
 /** Most values of a field that are counted. */
 const MOST_VALUES = MAX_FACET_VALUES
 /** Most terms with aggregations inside: each term is a search of its own. */
-export const MOST_SEARCHES = 50
+const MOST_SEARCHES = 50
 /** Most buckets of a histogram with aggregations inside. */
 const MOST_INTERVALS = 40
 
@@ -126,12 +127,13 @@ export function facetsOf(aggregations: readonly Aggregation[]): string | undefin
 
 export const FACET_VALUES = String(MOST_VALUES)
 
-/** How many searches aggregations will make. */
-export const innerSearches = (aggregations: readonly Aggregation[]): number =>
-  aggregations.reduce(
-    (sum, { inner, size, type }) => sum + (inner.length > 0 || type === 'filter' ? size : 0),
-    0,
-  )
+/** How many searches aggregations will make, with some others. @throws ApiError 400 for more than MOST_SEARCHES */
+export function innerSearches(aggregations: readonly Aggregation[], others: number): number {
+  const sizeOf = ({ inner, size, type }: Aggregation) => (inner.length > 0 || type === 'filter' ? size : 0)
+  const all = aggregations.reduce((sum, each) => sum + sizeOf(each), others)
+  if (all <= MOST_SEARCHES) return all
+  throw unsupported(`Aggregations inside of more than ${MOST_SEARCHES} terms: ask for fewer by [size]; more`)
+}
 
 /** The type of an aggregation's reply, as `typed_keys` writes it before the name. */
 function typeOf({ type, target }: Aggregation): string {
@@ -238,8 +240,6 @@ async function terms(aggregation: Aggregation, facet: FacetCounts | undefined, a
 
 const keyOf = (target: Target, text: string): string | number =>
   target.kind === 'number' ? Number(text) : target.kind === 'boolean' ? Number(text === 'true') : text
-
-const compare = (a: string | number, b: string | number): number => (a < b ? -1 : a > b ? 1 : 0)
 
 function figures({ type }: Aggregation, facet: FacetCounts | undefined): Json {
   const { total_values, min = null, max = null, sum = 0, avg = null } = facet?.stats ?? { total_values: 0 }

@@ -70,13 +70,13 @@ const routes: RouteRow[] = [
   ]),
   ['GET', '/_cat/indices', ['collections:list'], catIndices, TABLE],
   ['GET', '/_cat/indices/:index', ['collections:list'], catIndices, TABLE],
-  ...both(['GET', '/_aliases', ['aliases:list'], indices.getAliases]),
-  ...both(['GET', '/_alias', ['aliases:list'], indices.getAliases]),
-  ...both(['GET', '/_alias/:alias', ['aliases:list'], indices.getAliases]),
-  ['PUT POST', `${INDEX}/_alias/:alias`, ['aliases:upsert'], indices.changeAlias],
-  ['DELETE', `${INDEX}/_alias/:alias`, ['aliases:delete'], indices.changeAlias],
-  ['PUT POST', `${INDEX}/_aliases/:alias`, ['aliases:upsert'], indices.changeAlias],
-  ['DELETE', `${INDEX}/_aliases/:alias`, ['aliases:delete'], indices.changeAlias],
+  ...['/_aliases', '/_alias', '/_alias/:alias'].flatMap((path) =>
+    both(['GET', path, ['aliases:list'], indices.getAliases]),
+  ),
+  ...[`${INDEX}/_alias/:alias`, `${INDEX}/_aliases/:alias`].flatMap((path): RouteRow[] => [
+    ['PUT POST', path, ['aliases:upsert'], indices.changeAlias],
+    ['DELETE', path, ['aliases:delete'], indices.changeAlias],
+  ]),
   ['POST', '/_aliases', ['aliases:upsert', 'aliases:delete'], indices.updateAliases],
   // Before the routes of an index, which would take `_all` for its name.
   ['GET POST', '/_all/_refresh', REFRESH, indices.refresh],

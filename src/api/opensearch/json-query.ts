@@ -4,6 +4,7 @@
  */
 import { wordsOf } from '../../models/words'
 import { valuesAt as valuesIn } from '../../search/schema/values'
+import { compare } from '../../search/text/terms'
 import { BOOL_OPTIONS, clauseIn } from './compiled'
 import { illegalArgument, parsingError, requireKeys, requireOptions, searched, unsupported } from './errors'
 import { isObject, type Json, listed, onlyEntry } from './route'
@@ -143,11 +144,8 @@ const holds = (field: string, wanted: readonly unknown[]) => (value: unknown) =>
   return wanted.map(String).some((each) => each === String(value) || inside.includes(each.toLowerCase()))
 }
 
-const compareValues = (a: unknown, b: unknown): number => {
-  if (typeof a === 'number' && Number.isFinite(Number(b))) return a - Number(b)
-  const [left, right] = [String(a), String(b)]
-  return left < right ? -1 : left > right ? 1 : 0
-}
+const compareValues = (a: unknown, b: unknown): number =>
+  typeof a === 'number' && Number.isFinite(Number(b)) ? a - Number(b) : compare(String(a), String(b))
 
 /** OpenSearch sorts times by their milliseconds, and shows those. */
 const sortValue = (value: unknown): unknown =>

@@ -226,33 +226,42 @@ type Store = 'conversation' | 'turn'
 const isVirgin = async (env: Cloudflare.Env, error: unknown, what: Store): Promise<boolean> =>
   error instanceof OpenSearchError && error.status === 404 && !(await wasEver(env, what))
 
-/** A store that was never used says so instead of "not found". @throws the given error, or that one */
-async function virgin(env: Cloudflare.Env, error: unknown, what: Store, message: string): Promise<never> {
-  if (!(await isVirgin(env, error, what))) throw error
-  const index = what === 'conversation' ? META : MESSAGES
-  const reason = `no such index [${index}] and ${message}`
-  throw new OpenSearchError(404, 'index_not_found_exception', reason, { index })
+/**
+ * What a memory or a message was opened for. A store that was never used says so instead of "not found".
+ * @param cannot `get message since the messages`, of a sentence of OpenSearch's
+ * @throws as `opening` does
+ */
+async function unlessVirgin<T>(call: Call, what: Store, cannot: string, opening: Promise<T>): Promise<T> {
+  try {
+    return await opening
+  } catch (error) {
+    if (!(await isVirgin(call.env, error, what))) throw error
+    const index = what === 'conversation' ? META : MESSAGES
+    const reason = `no such index [${index}] and cannot ${cannot} index does not exist`
+    throw new OpenSearchError(404, 'index_not_found_exception', reason, { index })
+  }
+}
+
+async function openAt(call: Call, action: string, verb: string) {
+  const asker = await askerFor(call, action)
+  const opening = openMemory(call, asker, call.path.id!, 2)
+  const row = await unlessVirgin(call, 'conversation', `${verb} memory since the memory`, opening)
+  return { asker, row }
 }
 
 async function getMemory(call: Call): Promise<Json> {
-  const asker = await askerFor(call, 'conversations:get')
-  const row = await openMemory(call, asker, call.path.id!, 2).catch((error) =>
-    virgin(call.env, error, 'conversation', 'cannot get memory since the memory index does not exist'),
-  )
+  const { row } = await openAt(call, 'conversations:get', 'get')
   return memoryShown(memoryOf(row))
 }
 
 async function updateMemory(call: Call): Promise<Json> {
-  const { env, path, request } = call
+  const { env, request } = call
   const { name, additional_info } = await readObject(request, {})
   const info = infoIn(additional_info, true)
   if (name === undefined && info === undefined) {
     throw parseError('Failed to update conversation: Request body is empty')
   }
-  const asker = await askerFor(call, 'conversations:create')
-  const row = await openMemory(call, asker, path.id!, 2).catch((error) =>
-    virgin(call.env, error, 'conversation', 'cannot update memory since the memory index does not exist'),
-  )
+  const { asker, row } = await openAt(call, 'conversations:create', 'update')
   const change = defined({ name: textOf(name), additional_info: info })
   const version = await changeMemory(env, asker, row, change)
   return written(META, row.id, 'updated', version)
@@ -378,9 +387,8 @@ async function open(call: Call, action: string, word = 'Message') {
 }
 
 async function getMessage(call: Call): Promise<Json> {
-  const { message } = await open(call, 'conversations:get').catch((error) =>
-    virgin(call.env, error, 'turn', 'cannot get message since the messages index does not exist'),
-  )
+  const opening = open(call, 'conversations:get')
+  const { message } = await unlessVirgin(call, 'turn', 'get message since the messages', opening)
   return messageShown(message)
 }
 
@@ -391,9 +399,9 @@ async function updateMessage(call: Call): Promise<Json> {
   if (info === undefined && response === undefined) {
     throw parseError('Failed to update interaction: Request body is empty')
   }
-  const { asker, message, row } = await open(call, 'conversations:create', 'message').catch((error) =>
-    virgin(call.env, error, 'turn', 'cannot update message since the message index does not exist'),
-  )
+  const opening = open(call, 'conversations:create', 'message')
+  const found = await unlessVirgin(call, 'turn', 'update message since the message', opening)
+  const { asker, message, row } = found
   if (message.before !== undefined || message.trace !== undefined) {
     throw illegalArgument('Only messages of turns can be changed.')
   }

@@ -9,14 +9,7 @@ import { override } from '../http/body'
 import { slowAnswer } from '../http/deliver'
 import { ofRequest, planSearch, runSearch } from '../http/plan'
 import type { Call } from '../http/router'
-import {
-  aggregate,
-  FACET_VALUES,
-  facetsOf,
-  innerSearches,
-  MOST_SEARCHES,
-  parseAggregations,
-} from './aggregations'
+import { aggregate, FACET_VALUES, facetsOf, innerSearches, parseAggregations } from './aggregations'
 import { type Compiled, searchParameters, setOf } from './compiled'
 import {
   errorEnvelope,
@@ -106,12 +99,8 @@ export function parseSearchBody(body: Json, query: Record<string, string>) {
   const from = countOf('from', query.from, body.from, 0)
   const size = countOf('size', query.size, body.size, 10)
   const after = body.search_after ?? undefined
-  if (after !== undefined && from > 0) {
-    throw shardError(
-      '`from` parameter must be set to 0 when `search_after` is used.',
-      'illegal_argument_exception',
-    )
-  }
+  if (after !== undefined && from > 0)
+    throw shardError('`from` parameter must be set to 0 when `search_after` is used.', 'search_exception')
   if (from + size > WINDOW) throw shardError(tooFar(from + size), 'illegal_argument_exception')
   const aggregations = body.aggs ?? body.aggregations ?? {}
   if (!isObject(aggregations)) throw parsingError('[aggs] has to be an object')
@@ -332,13 +321,7 @@ export async function execute(
   const listed = fieldsShown(request.fields)
   const post = request.postFilter === undefined || compileQuery(request.postFilter, fields).filter(false)
   const isApart = post !== true && aggregations.length > 0
-  const extra = innerSearches(aggregations) + Number(isApart)
-  if (extra > MOST_SEARCHES) {
-    throw unsupported(
-      `Aggregations inside of more than ${MOST_SEARCHES} terms: ask for fewer by [size]; more`,
-    )
-  }
-  await countMore(caller, extra)
+  await countMore(caller, innerSearches(aggregations, Number(isApart)))
 
   const parameters: SearchParameters = {
     ...searchParameters(compiled, sort, request.from + request.size),
