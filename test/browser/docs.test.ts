@@ -151,7 +151,7 @@ describe.runIf(CHROMIUM)('the documentation', () => {
   }
 
   test('runs the commands of a page from its top: makes a key, changes it by its id, and deletes it', async () => {
-    const page = await ready(await stage.tab({}, 'docs/keys'))
+    const page = await ready(await stage.tab(SIZES.phone, 'docs/keys'))
     const made = JSON.parse(await run(command(page, 'POST /keys'), 'This makes a key on this server.'))
     expect(made).toMatchObject({ description: 'search only', value: expect.any(String) })
     const change = command(page, 'PATCH /keys/KEY_ID')
@@ -183,6 +183,28 @@ describe.runIf(CHROMIUM)('the documentation', () => {
     await ready(page)
     await all.nth(1).getByRole('button', { name: /^Run / }).click()
     await all.nth(1).getByText('CONVERSATION stands for a value of your own.').waitFor()
+  })
+
+  test('goes on with the commands of a block after one that is refused, and shows code in colours', async () => {
+    const page = await ready(await stage.tab({ colorScheme: 'dark' }, 'docs/analytics'))
+    const makes = 'POST /collections'
+    const block = command(page, makes)
+    const press = async () => {
+      await block.getByRole('button', { name: `Run ${makes}`, exact: true }).click()
+      await block.getByRole('button', { name: 'Do it' }).click()
+    }
+    await press()
+    await block.getByText('All 2 commands were answered.').waitFor()
+    await press()
+    await block.getByText('0 of 2 commands were answered.').waitFor()
+    await block.getByText(/^POST \/collections: 409 .* That is on this server already\./).waitFor()
+    await block.getByText(/^POST \/collections\/books\/documents: 409 /).waitFor()
+    const colours = await page.evaluate(
+      "[...new Set([...document.querySelectorAll('.t-string-expression')].map((each) => getComputedStyle(each).color))]",
+    )
+    expect(colours).toEqual(['rgb(147, 211, 162)'])
+    await request('DELETE', '/collections/books')
+    expect(stage.faults.splice(0)).toEqual(Array(2).fill(expect.stringContaining('409 (Conflict)')))
   })
 
   test('stops a stream, and says in words why nothing came', async () => {

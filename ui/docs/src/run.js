@@ -23,8 +23,10 @@ const adviceFor = (status) =>
 
 /**
  * @typedef {import('./command.js').Request} Request
- * @typedef {{ line: string, status: string, isRefused: boolean, text: string, asksKey: boolean, ids: [string, string][] }} Reply
- *   `status` is a sentence or two for the reader, `asksKey` whether another key would help
+ * @typedef {{ line: string, status: string, isRefused: boolean, isLast: boolean, text: string, asksKey: boolean,
+ *   ids: [string, string][] }} Reply
+ *   `status` is a sentence or two for the reader, `isLast` says that nothing should be sent after it, and `asksKey` whether another key
+ *   would help
  */
 
 /** @param {Request} request @returns {Reply} of which nothing has come */
@@ -32,6 +34,7 @@ export const pending = ({ method, path }) => ({
   line: `${method} ${path}`,
   status: 'Sending …',
   isRefused: false,
+  isLast: false,
   text: '',
   asksKey: false,
   ids: [],
@@ -62,6 +65,7 @@ export async function send(request, reply, signal) {
     }
     reply.isRefused = !response.ok
     reply.asksKey = response.status === 401 || response.status === 403
+    reply.isLast = reply.asksKey
     reply.ids = response.ok
       ? idsIn(request, reply.text, response.headers.get('x-parley-conversation-id'))
       : []
@@ -71,6 +75,7 @@ export async function send(request, reply, signal) {
     reply.status = `${took()}${cut}${empty}${response.ok ? '' : ` ${adviceFor(response.status)}`}`
   } catch {
     reply.isRefused = true
+    reply.isLast = true
     if (signal.aborted) reply.status = 'Stopped.'
     else if (response) reply.status = `${took()} The connection broke before the end. Run it again.`
     else
