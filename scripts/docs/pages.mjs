@@ -34,6 +34,7 @@ export const GROUPS = [
       'engines',
       'console',
       'widget',
+      'widget-comparison',
       'assistants',
       'keys',
       'analytics',
