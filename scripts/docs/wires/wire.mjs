@@ -61,6 +61,11 @@ export const ownExamples = {
   listConversations: { send: '/conversations?limit=10' },
   renameConversation: { body: { title: 'About history' } },
   followConversation: { stream: true },
+  giveFeedback: {
+    send: '/conversations/CONVERSATION/turns/1/feedback',
+    body: { rating: 'down', reasons: ['incomplete'], comment: 'Which file?' },
+  },
+  deleteFeedback: { send: '/conversations/CONVERSATION/turns/1/feedback' },
   traceConversation: { send: '/conversations/CONVERSATION/trace' },
   deleteUserConversations: { send: '/users/ada/conversations' },
   putAssistant: {
@@ -78,4 +83,23 @@ export const ownExamples = {
     body: { question: 'How do I start Parley?' },
     stream: true,
   },
+  findDocuments: { send: '/a/default/search?q=how+to+sta' },
+  handOver: {
+    send: '/a/help/conversations/CONVERSATION/handover',
+    body: { contact: 'ann@example.com', message: 'Please call me.' },
+  },
+  putQuestionSet: {
+    send: '/question_sets/basics',
+    body: {
+      questions: [{ question: 'Which port does Parley listen on?', answer: '8108' }],
+      asks: { assistant: 'default' },
+      every_hours: 24,
+    },
+  },
+  getQuestionSet: { send: '/question_sets/basics' },
+  deleteQuestionSet: { send: '/question_sets/basics' },
+  runQuestionSet: { send: '/question_sets/basics/runs', body: {} },
+  getQuestionRun: { send: '/question_sets/basics/runs/RUN' },
+  endQuestionRun: { send: '/question_sets/basics/runs/RUN/end' },
+  noteImport: { send: '/question_sets', body: { collection: 'docs' } },
 }

@@ -204,6 +204,7 @@ const IDS = Object.entries({
   RESPONSE: { from: /^POST \/v1\/responses$/, field: 'id' },
   CONVERSED: { from: /^POST \/v1\/conversations$/, field: 'id' },
   KEY_ID: { from: /^POST \/keys$/, field: 'id' },
+  RUN: { from: /^POST \/question_sets\/[^/]+\/runs$/, field: 'id' },
   CONNECTOR: { from: /\/_ml\/connectors\/_create$/, field: 'connector_id' },
   GROUP: { from: /\/_ml\/model_groups\/_register$/, field: 'model_group_id' },
   TASK: { from: /\/_ml\/models\/_register$/, field: 'task_id' },
