@@ -14,21 +14,23 @@ import { generate } from '../turn/generate'
 import {
   type Answered,
   type Asks,
-  beginRun,
+  changeSet,
   findSet,
   getRun,
   listSets,
-  noteSet,
   type Question,
   type QuestionSet,
   type Run,
+  withoutRun,
   writeRun,
 } from './set'
 
-/** Sets whose questions are asked in one minute, questions of a set at once, and in one step. */
-const SETS_AT_ONCE = 2
+/**
+ * Questions that are asked at once, and in one step. Each is an invocation of its own, and a request leads to 32 at most, with the cron
+ * trigger's and the step's (https://developers.cloudflare.com/workers/runtime-apis/bindings/service-bindings/#limits).
+ */
 const QUESTIONS_AT_ONCE = 2
-const QUESTIONS_A_STEP = 40
+const QUESTIONS_A_STEP = 28
 /** How long a step begins questions, and how long it is taken to last, in milliseconds. */
 const STEP_MS = 20_000
 const BUSY_MS = 90_000
@@ -41,26 +43,25 @@ const JUDGE_MS = 20_000
 /** The owner of what a judge costs, as of all that a run costs. */
 const ADMIN = 'admin'
 /** Whose questions those of sets are: no visitor's. */
-export const TESTER = 'question-sets'
+const TESTER = 'question-sets'
 
-/** Begins the runs that are due, and goes on with those that have begun. */
+/**
+ * Has the set that waits for the longest time be asked: it begins a run, or goes on with one. It does so by the front door, because the
+ * sweep of the same minute takes most of an invocation's queries of D1.
+ */
 export async function runDueSets(env: Cloudflare.Env): Promise<void> {
   const now = Date.now()
-  const sets = (await listSets(env)).filter(
-    ({ running, next_run_at: next = Number.POSITIVE_INFINITY, busy_until: busy = 0 }) =>
-      busy <= now && (running !== undefined || next <= now),
-  )
-  sets.sort((a, b) => (a.busy_until ?? a.next_run_at ?? 0) - (b.busy_until ?? b.next_run_at ?? 0))
-  await Promise.all(
-    sets.slice(0, SETS_AT_ONCE).map(async (set) => {
-      try {
-        const id = set.running ?? (await beginRun(env, set)).id
-        await goOn(env, set.name, id)
-      } catch (error) {
-        logFailure(`the question set ${set.name} is left for the next minute`, error)
-      }
-    }),
-  )
+  const since = ({
+    busy_until,
+    next_run_at: next = Number.POSITIVE_INFINITY,
+    running,
+  }: QuestionSet): number => busy_until ?? (running === undefined ? next : 0)
+  const [due] = (await listSets(env)).sort((a, b) => since(a) - since(b))
+  if (!due || since(due) > now) return
+  const step = due.running === undefined ? '' : `/${due.running}/step`
+  const reply = await knock(env, `/question_sets/${encodeURIComponent(due.name)}/runs${step}`, {})
+  if (!reply.ok) logFailure(`the question set ${due.name} is left for the next minute`, await reply.text())
+  else await reply.body?.cancel()
 }
 
 /** Has the sets be asked that ask about a collection after imports. @returns how many there are */
@@ -69,7 +70,8 @@ export async function imported(env: Cloudflare.Env, collection: string): Promise
   for (const set of await listSets(env)) {
     if (set.after_import && (await collectionsOf(env, set.asks)).includes(collection)) due.push(set)
   }
-  await Promise.all(due.map(({ name }) => noteSet(env, name, { next_run_at: Date.now() })))
+  const now = Date.now()
+  await Promise.all(due.map(({ name }) => changeSet(env, name, (set) => ({ ...set, next_run_at: now }))))
   return due.length
 }
 
@@ -80,23 +82,29 @@ async function collectionsOf(env: Cloudflare.Env, asks: Asks): Promise<string[]>
   return [...(own ? searchesOf(own) : searches).map(({ collection }) => collection), ...collections]
 }
 
-/** Asks the next questions of a run, as long as a step lasts. */
-export async function goOn(env: Cloudflare.Env, name: string, id: string): Promise<void> {
-  await noteSet(env, name, { busy_until: Date.now() + BUSY_MS })
+/** Asks the next questions of the run of a set, as long as a step lasts. Does nothing while somebody else does. */
+export async function goOn(env: Cloudflare.Env, name: string): Promise<void> {
+  const now = Date.now()
+  const claimed = await changeSet(env, name, (set) =>
+    set.running === undefined || (set.busy_until ?? 0) > now
+      ? undefined
+      : { ...set, busy_until: now + BUSY_MS },
+  )
+  const id = claimed?.running
+  if (id === undefined) return
   const run = await getRun(env, name, id)
-  const until = Date.now() + STEP_MS
   const left = run.questions.slice(run.answers.length, run.answers.length + QUESTIONS_A_STEP)
-  for (let at = 0; at < left.length && Date.now() < until; at += QUESTIONS_AT_ONCE) {
-    // Somebody may have ended the run, or deleted its set.
-    if ((await findSet(env, name))?.running !== id) break
+  for (let at = 0; at < left.length && Date.now() < now + STEP_MS; at += QUESTIONS_AT_ONCE) {
     const some = left.slice(at, at + QUESTIONS_AT_ONCE)
     run.answers.push(...(await mapFew(some, QUESTIONS_AT_ONCE, (question) => answerTo(env, run, question))))
   }
-  const set = await findSet(env, name)
-  if (!set) return
-  const ended = run.answers.length === run.questions.length || set.running !== id
-  await writeRun(env, name, { ...run, ...(ended && { ended_at: Date.now() }) })
-  if (set.running === id) await noteSet(env, name, { busy_until: null, ...(ended && { running: null }) })
+  const isWhole = run.answers.length === run.questions.length
+  // Somebody may have ended the run meanwhile, or deleted its set.
+  const goesOn = await changeSet(env, name, ({ busy_until: _, ...set }) =>
+    set.running !== id ? undefined : isWhole ? withoutRun(set, id) : set,
+  )
+  const stands = goesOn ?? (await findSet(env, name))?.runs.find((each) => each.id === id)
+  if (stands) await writeRun(env, name, { ...run, ...((isWhole || !goesOn) && { ended_at: Date.now() }) })
 }
 
 async function answerTo(env: Cloudflare.Env, { asks, judge }: Run, asked: Question): Promise<Answered> {
@@ -143,11 +151,9 @@ function hostOf({ SERVED_HOSTS = '' }: { SERVED_HOSTS?: string }): string {
   return ['', 'loopback'].includes(first) ? 'localhost' : first.replace('*', 'sets')
 }
 
-/** Asks by the front door, in a conversation of its own, so that a run meets what a visitor meets. */
-async function ask(env: Cloudflare.Env, { assistant, ...body }: Asks, question: string) {
-  const path =
-    assistant === undefined ? '/conversations' : `/a/${encodeURIComponent(assistant)}/conversations`
-  const reply = await exports.default.fetch(
+/** Sends a request to this Worker itself, in an invocation of its own. */
+const knock = (env: Cloudflare.Env, path: string, body: Record<string, unknown>): Promise<Response> =>
+  exports.default.fetch(
     new Request(`https://${hostOf(env)}${path}`, {
       method: 'POST',
       headers: {
@@ -156,9 +162,15 @@ async function ask(env: Cloudflare.Env, { assistant, ...body }: Asks, question: 
         'x-typesense-user-id': TESTER,
         'x-parley-visitor': crypto.randomUUID() + crypto.randomUUID(),
       },
-      body: JSON.stringify({ ...body, question }),
+      body: JSON.stringify(body),
     }),
   )
+
+/** Asks by the front door, in a conversation of its own, so that a run meets what a visitor meets. */
+async function ask(env: Cloudflare.Env, { assistant, ...body }: Asks, question: string) {
+  const path =
+    assistant === undefined ? '/conversations' : `/a/${encodeURIComponent(assistant)}/conversations`
+  const reply = await knock(env, path, { ...body, question })
   const { message, answer, citations, results, ...rest } = v.parse(Reply(), await reply.json())
   if (!reply.ok) return { error: message ?? `HTTP status ${reply.status}` }
   return {

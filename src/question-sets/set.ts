@@ -5,7 +5,7 @@
  */
 import * as v from 'valibot'
 import { database } from '../db/client'
-import { deleteResource, findResource, listResources, mergeResource, putResource } from '../db/resources'
+import { deleteResource, findResource, listResources, putResource, replaceResource } from '../db/resources'
 import { ApiError } from '../errors'
 import { once } from '../lib/once'
 import { readStored } from '../lib/stored-json'
@@ -164,18 +164,35 @@ export async function deleteSet(env: Cloudflare.Env, name: string): Promise<Ques
   return set
 }
 
-/** A set that was deleted meanwhile does not come back. @param changes null removes a key */
-export async function noteSet(
+/** Attempts to change a set that others change, too. */
+const MOST_TRIES = 5
+
+/**
+ * Changes a set as it is now, so that of two who begin a run one does.
+ * @param change of what is stored; undefined: none
+ * @returns the set, if it was changed. A set that is gone does not come back
+ */
+export async function changeSet(
   env: Cloudflare.Env,
   name: string,
-  changes: {
-    running?: string | null
-    next_run_at?: number | null
-    busy_until?: number | null
-    runs?: QuestionSet['runs']
-  },
-): Promise<void> {
-  if (await findResource(database(env), SET, name)) await mergeResource(database(env), SET, name, changes)
+  change: (set: QuestionSet) => QuestionSet | undefined,
+): Promise<QuestionSet | undefined> {
+  const db = database(env)
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    const row = await findResource(db, SET, name)
+    const changed = row && change(setIn(row))
+    if (!row || !changed) return undefined
+    const { name: _, ...stored } = changed
+    const body = JSON.stringify(stored)
+    if ((await replaceResource(db, row, { kind: SET, id: name, body })) === 'done') return changed
+  }
+  throw new Error(`The question set ${name} is changed by others all the time.`)
+}
+
+/** A set whose run, if it is this one, has ended. */
+export function withoutRun(set: QuestionSet, id: string): QuestionSet | undefined {
+  const { running, busy_until: _, ...rest } = set
+  return running === id ? rest : undefined
 }
 
 /** @throws ApiError 404 */
@@ -197,9 +214,7 @@ export async function writeRun(env: Cloudflare.Env, name: string, { id, ...run }
 /** Ends a run before all of its questions are asked. What was answered stays. @throws ApiError 404 */
 export async function endRun(env: Cloudflare.Env, name: string, id: string): Promise<Run> {
   const run = await getRun(env, name, id)
-  const set = await getSet(env, name)
-  if (set.running !== id) return run
-  await noteSet(env, name, { running: null, busy_until: null })
+  if (!(await changeSet(env, name, (set) => withoutRun(set, id)))) return run
   const ended = { ...run, ended_at: Date.now() }
   await writeRun(env, name, ended)
   return ended
@@ -211,11 +226,11 @@ export async function endRun(env: Cloudflare.Env, name: string, id: string): Pro
  * @throws ApiError 409 while one goes on
  */
 export async function beginRun(env: Cloudflare.Env, set: QuestionSet, asks = set.asks): Promise<Run> {
-  const { name, questions, judge, every_hours } = set
-  if (set.running !== undefined) throw new ApiError(409, `A run of \`${name}\` goes on. Wait for its end.`)
+  const { name, questions, judge } = set
   const now = Date.now()
+  const id = crypto.randomUUID()
   const run: Run = {
-    id: crypto.randomUUID(),
+    id,
     started_at: now,
     asks,
     questions,
@@ -223,12 +238,14 @@ export async function beginRun(env: Cloudflare.Env, set: QuestionSet, asks = set
     answers: [],
   }
   await writeRun(env, name, run)
-  const runs = [{ id: run.id, started_at: now }, ...set.runs]
-  for (const { id } of runs.splice(MOST_RUNS)) await deleteResource(database(env), RUN, `${name}/${id}`)
-  await noteSet(env, name, {
-    running: run.id,
-    next_run_at: every_hours === undefined ? null : now + every_hours * HOUR_MS,
-    runs,
+  const begun = await changeSet(env, name, ({ next_run_at: _, ...other }) => {
+    if (other.running !== undefined) return undefined
+    const next = other.every_hours !== undefined && { next_run_at: now + other.every_hours * HOUR_MS }
+    return { ...other, ...next, running: id, runs: [{ id, started_at: now }, ...other.runs] }
   })
+  const old = begun ? begun.runs.slice(MOST_RUNS) : [{ id }]
+  for (const { id: gone } of old) await deleteResource(database(env), RUN, `${name}/${gone}`)
+  if (!begun) throw new ApiError(409, `A run of \`${name}\` goes on. Wait for its end.`)
+  if (old.length > 0) await changeSet(env, name, (all) => ({ ...all, runs: all.runs.slice(0, MOST_RUNS) }))
   return run
 }

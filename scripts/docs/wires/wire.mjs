@@ -70,7 +70,7 @@ export const ownExamples = {
   deleteUserConversations: { send: '/users/ada/conversations' },
   putAssistant: {
     send: '/assistants/help',
-    body: { model: 'docs', collections: ['docs'], questions: ['How do I start Parley?'] },
+    body: { model: 'docs', collections: ['docs'], questions: ['How do I start Parley?'], search: true },
   },
   getAssistant: { send: '/assistants/default' },
   deleteAssistant: { send: '/assistants/help' },
@@ -83,7 +83,7 @@ export const ownExamples = {
     body: { question: 'How do I start Parley?' },
     stream: true,
   },
-  findDocuments: { send: '/a/default/search?q=how+to+sta' },
+  findDocuments: { send: '/a/help/search?q=how+to+sta' },
   handOver: {
     send: '/a/help/conversations/CONVERSATION/handover',
     body: { contact: 'ann@example.com', message: 'Please call me.' },
@@ -100,6 +100,7 @@ export const ownExamples = {
   deleteQuestionSet: { send: '/question_sets/basics' },
   runQuestionSet: { send: '/question_sets/basics/runs', body: {} },
   getQuestionRun: { send: '/question_sets/basics/runs/RUN' },
+  stepQuestionRun: { send: '/question_sets/basics/runs/RUN/step' },
   endQuestionRun: { send: '/question_sets/basics/runs/RUN/end' },
   noteImport: { send: '/question_sets', body: { collection: 'docs' } },
 }

@@ -180,7 +180,8 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
   findDocuments: {
     summary: 'Find documents while somebody types',
     description:
-      'The searches of the assistant, by words alone, the last one as far as it is typed. It asks no model and begins no conversation.',
+      'The searches of the assistant, by words alone, the last one as far as it is typed. It asks no model and begins no conversation. ' +
+      'The assistant has to allow it by `search`: no budget limits what searches read.',
     success: { description: 'The documents, best first', schema: responses.FoundDocuments },
     failures: {
       403: 'The assistant is not for pages of this origin',
@@ -235,6 +236,14 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
   },
   getQuestionRun: {
     summary: 'Read a run of a question set',
+    success: { description: 'The run, and the answers so far', schema: sets.QuestionRun },
+    failures: { 404: 'There is no such set or run' },
+  },
+  stepQuestionRun: {
+    summary: 'Go on with a run of a question set',
+    description:
+      'Asks up to 28 questions more, unless somebody does already, and answers at once with what is there. Whoever waits for a run calls it ' +
+      'until there is an `ended_at`; without it the run goes on once a minute.',
     success: { description: 'The run, and the answers so far', schema: sets.QuestionRun },
     failures: { 404: 'There is no such set or run' },
   },

@@ -40,6 +40,7 @@ export const mountParley = (app: App): void =>
     route(operations.deleteQuestionSet, sets.remove),
     route(operations.runQuestionSet, sets.begin),
     route(operations.getQuestionRun, sets.readRun),
+    route(operations.stepQuestionRun, sets.step),
     route(operations.endQuestionRun, sets.end),
     route(operations.noteImport, sets.note),
     route(operations.listSources, sources.list),

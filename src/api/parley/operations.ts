@@ -205,6 +205,12 @@ export const operations = {
     actions: ['question_sets:get'],
     params: sets.RunPath,
   }),
+  stepQuestionRun: operation({
+    method: 'POST',
+    path: '/question_sets/{name}/runs/{id}/step',
+    actions: ['question_sets:run'],
+    params: sets.RunPath,
+  }),
   endQuestionRun: operation({
     method: 'POST',
     path: '/question_sets/{name}/runs/{id}/end',

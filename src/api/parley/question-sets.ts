@@ -80,10 +80,20 @@ export async function begin(serving: Serving<'runQuestionSet'>): Promise<Respons
   const set = await getSet(env, path.name)
   if (body.asks) await requirePresent(env, body.asks)
   const run = await beginRun(env, set, body.asks)
-  // What is left when this ends, the cron goes on with.
-  waitUntil(
-    goOn(env, set.name, run.id).catch((error) => logFailure('a run is left for the next minute', error)),
-  )
+  askOn(env, set.name)
+  return json(run)
+}
+
+/** What is left when this ends, others go on with: readers of the run, and the cron. */
+const askOn = (env: Cloudflare.Env, name: string): void =>
+  waitUntil(goOn(env, name).catch((error) => logFailure('a run is left for the next minute', error)))
+
+/** Goes on with a run, unless somebody does. */
+export async function step(serving: Serving<'stepQuestionRun'>): Promise<Response> {
+  requireAll(serving)
+  const { env, path } = serving
+  const run = await getRun(env, path.name, path.id)
+  if (run.ended_at === undefined) askOn(env, path.name)
   return json(run)
 }
 

@@ -62,11 +62,14 @@ describe('a question set', () => {
 
   it('runs one at a time, for whom it is told, and keeps twenty runs', async () => {
     await put({}, 'often')
-    const [, first] = await begin({ asks: { assistant: 'help' } }, 'often')
+    const both = await Promise.all([1, 2].map(() => begin({ asks: { assistant: 'help' } }, 'often')))
+    const [[, first], [code, refusal]] = both.sort(([a], [b]) => a - b) as [
+      (typeof both)[0],
+      (typeof both)[0],
+    ]
+    expect([code, refusal.message]).toEqual([409, expect.stringMatching(/goes on/)])
     expect(first.asks).toEqual({ assistant: 'help' })
-    const [again, refusal] = await begin({}, 'often')
-    // The first one may have ended by now.
-    if (again !== 200) expect([again, refusal.message]).toEqual([409, expect.stringMatching(/goes on/)])
+    expect((await read('often')).runs).toEqual([{ id: first.id, started_at: first.started_at }])
     await ended(first.id, 'often')
     for (let at = 0; at < 20; at++) {
       await expect.poll(async () => (await read('often')).running).toBeUndefined()
@@ -86,7 +89,7 @@ describe('a question set', () => {
     const { runs, next_run_at } = await read('nightly')
     expect(runs).toHaveLength(1)
     expect(next_run_at).toBe(Date.now() + 2 * 3_600_000)
-    expect((await readRun(runs[0].id, 'nightly')).ended_at).toBeDefined()
+    await ended(runs[0].id, 'nightly')
     expect((await read('imports')).runs).toEqual([])
     expect(await call('POST', '/question_sets', { body: { collection: 'more' } })).toEqual([200, { sets: 0 }])
     expect(await call('POST', '/question_sets', { body: { collection: 'facts' } })).toEqual([
@@ -94,9 +97,26 @@ describe('a question set', () => {
       { sets: 1 },
     ])
     await minute()
-    expect((await read('imports')).runs).toHaveLength(1)
+    const [imported] = (await read('imports')).runs
+    await ended(imported.id, 'imports')
     await minute()
     expect((await read('imports')).runs).toHaveLength(1)
+  })
+
+  it('asks as many questions in one go as an invocation may, and goes on while somebody waits, or with the cron', async () => {
+    const questions = Array.from({ length: 60 }, (_, at) => ({ question: `How high is tower ${at}?` }))
+    await put({ questions }, 'long')
+    const [, run] = await begin({}, 'long')
+    const asked = async () => (await readRun(run.id, 'long')).answers.length
+    await expect.poll(asked, { timeout: 20_000 }).toBe(28)
+    const step = () => call('POST', `/question_sets/long/runs/${run.id}/step`)
+    await Promise.all([step(), step()])
+    await expect.poll(asked, { timeout: 20_000 }).toBe(56)
+    await expect.poll(() => minute().then(asked), { timeout: 20_000 }).toBe(60)
+    const { answers } = await ended(run.id, 'long')
+    expect(
+      new Set(answers.map(({ conversation_id }: { conversation_id: string }) => conversation_id)).size,
+    ).toBe(60)
   })
 
   it('has a model judge its answers, where one is named; one that fails says nothing', async () => {

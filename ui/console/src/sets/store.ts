@@ -193,7 +193,10 @@ export async function waitFor(name: string, id: string): Promise<void> {
   if (running.peek()?.run === id) return
   try {
     for (;;) {
-      const { ended_at, answers, questions } = await read<StoredRun>(`${pathOf(name)}/runs/${id}`)
+      const { ended_at, answers, questions } = await send<StoredRun>(
+        'POST',
+        `${pathOf(name)}/runs/${id}/step`,
+      )
       if (ended_at !== undefined) return
       running.value = { set: name, run: id, done: answers.length, of: questions.length }
       await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
