@@ -37,6 +37,7 @@ export class Handovers {
   readonly #sql: SqlStorage
   readonly #env: Cloudflare.Env
   readonly #id: string
+  #known: Handover[] | undefined
   #delivering: Promise<void> | undefined
   closed = false
 
@@ -47,8 +48,10 @@ export class Handovers {
     this.#id = id
   }
 
+  /** Read once: each turn asks when to send next. */
   get #all(): Handover[] {
-    return readMeta(this.#sql, 'handovers') ?? []
+    this.#known ??= readMeta(this.#sql, 'handovers') ?? []
+    return this.#known
   }
 
   get empty(): boolean {
@@ -158,6 +161,7 @@ export class Handovers {
 
   #write(all: Handover[]): void {
     writeMeta(this.#sql, 'handovers', all)
+    this.#known = all
   }
 }
 

@@ -6,12 +6,12 @@
 import { callOptions, ProviderCall, parseObject, textCall, wording } from './call'
 import {
   type AnswerForm,
+  apart,
   type ConversationModelConfig,
   type Delta,
   type FinishReason,
   type GenerationRequest,
   type LanguageModelProvider,
-  messagesIn,
   type Said,
 } from './language-model'
 import { finishReasonIn, Reply, usageOf } from './reply'
@@ -60,11 +60,10 @@ function sampling(config: ConversationModelConfig, form?: AnswerForm): Record<st
 
 /** Chat messages in Anthropic's form. */
 function conversation(request: Said): Record<string, unknown> {
-  const { messages } = request
-  const system = messages.filter(({ role }) => role === 'system').map(({ content }) => content)
+  const { system, messages } = apart(request)
   return {
     ...(system.length > 0 && { system: system.join('\n\n') }),
-    messages: messagesIn(request, ({ role, content }, pictures) => ({
+    messages: messages.map(({ role, content, pictures }) => ({
       role,
       content:
         pictures.length === 0
@@ -73,7 +72,7 @@ function conversation(request: Said): Record<string, unknown> {
               ...pictures.map((picture) => ({ type: 'image', source: { type: 'base64', ...picture } })),
               { type: 'text', text: content },
             ],
-    })).filter(({ role }) => role !== 'system'),
+    })),
   }
 }
 

@@ -9,11 +9,10 @@ import { callOptions, ProviderCall, parseObject, wording } from './call'
 import { aiBinding, runUntil } from './egress'
 import {
   type ConversationModelConfig,
-  chatMessage,
+  chatMessages,
   type Delta,
   type GenerationRequest,
   type LanguageModelProvider,
-  messagesIn,
   type Said,
 } from './language-model'
 import { readStream, readWhole } from './openai-compatible'
@@ -121,7 +120,7 @@ const THINKS = /\/(?:glm-4\.7-flash|gemma-4-26b-a4b-it)$/
 
 /** A model's inputs. Thinking is off unless the conversation model sets a `reasoning_effort`. */
 function inputsOf(config: ConversationModelConfig, request: Said) {
-  const messages = messagesIn(request, chatMessage)
+  const messages = chatMessages(request)
   const sampling = chatSampling(config, modelId(config.model_name))
   const { reasoning_effort: effort = 'none', ...rest } = sampling
   return THINKS.test(config.model_name) && effort === 'none'

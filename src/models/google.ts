@@ -3,12 +3,12 @@
 import { callOptions, ProviderCall, parseObject, textCall, wording } from './call'
 import {
   type AnswerForm,
+  apart,
   type ConversationModelConfig,
   type Delta,
   type FinishReason,
   type GenerationRequest,
   type LanguageModelProvider,
-  messagesIn,
   type Said,
 } from './language-model'
 import { finishReasonIn, isCount, Reply, usageOf } from './reply'
@@ -32,18 +32,16 @@ const post = (config: ConversationModelConfig, body: unknown): RequestInit => ({
 
 /** Chat messages in Gemini's form: the system prompt apart, the assistant called `model`. */
 export function contents(request: Said): Record<string, unknown> {
-  const system = request.messages
-    .filter((message) => message.role === 'system')
-    .map((message) => message.content)
+  const { system, messages } = apart(request)
   return {
     ...(system.length > 0 && { system_instruction: { parts: [{ text: system.join('\n\n') }] } }),
-    contents: messagesIn(request, ({ role, content }, pictures) => ({
-      role: role === 'user' ? 'user' : role === 'system' ? role : 'model',
+    contents: messages.map(({ role, content, pictures }) => ({
+      role: role === 'user' ? 'user' : 'model',
       parts: [
         ...pictures.map(({ media_type: mimeType, data }) => ({ inlineData: { mimeType, data } })),
         { text: content },
       ],
-    })).filter(({ role }) => role !== 'system'),
+    })),
   }
 }
 

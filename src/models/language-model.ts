@@ -49,31 +49,37 @@ export interface GenerationRequest {
 /** What a model is told. */
 export type Said = Pick<GenerationRequest, 'messages' | 'pictures'>
 
-/**
- * The messages in a provider's form, but for the system's where a form has them apart.
- * @param form of one message, and the pictures that belong to it
- */
-export function messagesIn<T>(
-  { messages, pictures = [] }: Said,
-  form: (message: ChatMessage, pictures: readonly Picture[]) => T,
-): T[] {
-  return messages.map((message, at) => form(message, at === messages.length - 1 ? pictures : []))
+/** A message with the pictures that belong to it. */
+interface Pictured extends ChatMessage {
+  pictures: readonly Picture[]
 }
 
-/** A message of chat completions: text, or a list of parts where there are pictures. */
-export const chatMessage = ({ role, content }: ChatMessage, pictures: readonly Picture[]) => ({
-  role,
-  content:
-    pictures.length === 0
-      ? content
-      : [
-          { type: 'text', text: content },
-          ...pictures.map(({ media_type, data }) => ({
-            type: 'image_url',
-            image_url: { url: `data:${media_type};base64,${data}` },
-          })),
-        ],
-})
+const pictured = ({ messages, pictures = [] }: Said): Pictured[] =>
+  messages.map((message, at) => ({ ...message, pictures: at === messages.length - 1 ? pictures : [] }))
+
+/** What is said apart from the system prompt, for providers that have that in a place of its own. */
+export function apart(said: Said): { system: string[]; messages: Pictured[] } {
+  const [system, messages] = [true, false].map((isSystem) =>
+    pictured(said).filter(({ role }) => (role === 'system') === isSystem),
+  ) as [Pictured[], Pictured[]]
+  return { system: system.map(({ content }) => content), messages }
+}
+
+/** The messages of chat completions: text, or a list of parts where there are pictures. */
+export const chatMessages = (said: Said) =>
+  pictured(said).map(({ role, content, pictures }) => ({
+    role,
+    content:
+      pictures.length === 0
+        ? content
+        : [
+            { type: 'text', text: content },
+            ...pictures.map(({ media_type, data }) => ({
+              type: 'image_url',
+              image_url: { url: `data:${media_type};base64,${data}` },
+            })),
+          ],
+  }))
 
 export type FinishReason = 'stop' | 'length' | 'content_filter' | 'other'
 

@@ -20,12 +20,11 @@ import { requireAllowed } from './egress'
 import {
   type AnswerForm,
   type ConversationModelConfig,
-  chatMessage,
+  chatMessages,
   type Delta,
   type FinishReason,
   type GenerationRequest,
   type LanguageModelProvider,
-  messagesIn,
 } from './language-model'
 import { finishReasonIn, Reply, usageOf } from './reply'
 import {
@@ -94,7 +93,7 @@ async function* generateChat(
     endpoint.url,
     post(endpoint, {
       ...body,
-      messages: messagesIn(request, chatMessage),
+      messages: chatMessages(request),
       ...(request.form && { response_format: responseFormat(request.form) }),
       ...(request.stream && { stream: true, ...(stream_options !== undefined && { stream_options }) }),
     }),

@@ -58,6 +58,8 @@ const Stored = once(() =>
     followup_style: v.picklist(['list', 'inline']),
     /** whether questions may include text files; absent: only in the AI Chat Protocol */
     attachments: v.exactOptional(v.boolean()),
+    /** whether its pages may search while somebody types; absent: they may not */
+    search: v.exactOptional(v.boolean()),
     /** `agentic`: the model may ask for further searches; absent: `plain` */
     retrieval: v.exactOptional(v.picklist(['plain', 'agentic'])),
     /** the share of an answer's sentences that the documents have to support; absent: any */

@@ -29,6 +29,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
     const { port } = desk.address() as AddressInfo
     stage = await Stage.set({
       handover: { webhook: `http://127.0.0.1:${port}/`, after: 1 },
+      search: true,
       minimum_support: 1,
       below_support: 'withhold',
     })

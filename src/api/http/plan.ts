@@ -498,11 +498,12 @@ export function ofRequest(search: PlannedSearch, record: RequestRecord): Planned
 /** A reply that nobody reads. */
 const GONE: SearchReply = { error: 'The caller has gone.', code: 499 }
 
-/** Runs searches of one request, a few at a time. @returns their replies, in order */
+/** Runs searches of one request, a few at a time. @param gone aborts when the caller has left @returns their replies, in order */
 export const runSearches = (
   env: Cloudflare.Env,
   searches: readonly PlannedSearch[],
-): Promise<SearchReply[]> => mapFew(searches, SEARCHES_AT_ONCE, (search) => runSearch(env, search))
+  gone?: AbortSignal,
+): Promise<SearchReply[]> => mapFew(searches, SEARCHES_AT_ONCE, (search) => runSearch(env, search, gone))
 
 // Which other collections a request may join.
 

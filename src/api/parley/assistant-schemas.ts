@@ -119,6 +119,12 @@ export const assistantEntries = once(() => ({
   attachments: v.optional(
     described(v.boolean(), 'Whether questions may bring text files. Absent: on the AI Chat Protocol alone'),
   ),
+  search: v.optional(
+    described(
+      v.boolean(),
+      'Whether its pages may search while somebody types, which no budget limits. Absent: `false`',
+    ),
+  ),
   retrieval: v.optional(
     described(
       v.picklist(['plain', 'agentic']),

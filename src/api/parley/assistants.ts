@@ -3,9 +3,7 @@ import { requireCollections } from '../../auth/admit'
 import { handOver } from '../../conversation/conversations'
 import { handoverSecret } from '../../conversation/handover'
 import { ApiError } from '../../errors'
-import { mapFew } from '../../lib/few'
 import { MOST_FILES, MOST_PICTURES } from '../../lib/text-file'
-import { titleOf } from '../../models/extractive/sentences'
 import {
   type AssistantConfig,
   deleteAssistant,
@@ -20,14 +18,15 @@ import { MAX_Q_BYTES } from '../../search/limits'
 import { byRank } from '../../search/merge-lists'
 import { asQuery } from '../../search/text/query'
 import type { Hit } from '../../search/types'
-import { ADDRESS, linkable, textsOf } from '../../turn/passage'
+import { passagesOf } from '../../turn/passage'
 import { defaultPromptOf } from '../../turn/prompt'
 import { hitsOf } from '../../turn/retrieve'
 import { askerOf } from '../http/admit-turn'
 import { openAssistant } from '../http/chat-names'
 import { json } from '../http/deliver'
-import { ofRequest, planRetrieval, runSearch, SEARCHES_AT_ONCE } from '../http/plan'
+import { ofRequest, planRetrieval, runSearches } from '../http/plan'
 import { roomForFiles, takesPictures } from '../shared/assistant'
+import { sourcesOf } from '../shared/sources'
 import type { operations } from './operations'
 import type { Served } from './route'
 
@@ -102,6 +101,11 @@ const LONGEST_SNIPPET = 160
 export async function find(served: Serving<'findDocuments'>): Promise<Response> {
   const { env, access, request, record, path, query } = served
   const assistant = await openAssistant(served, access, path.assistant)
+  if (!assistant.search)
+    throw new ApiError(
+      400,
+      `The assistant \`${assistant.name}\` takes no searches: give it \`"search": true\`.`,
+    )
   const q = asQuery(access.embedded.q ?? query.q, MAX_Q_BYTES)
   // Around words that match stand tags that no document can have.
   const tag = crypto.randomUUID()
@@ -110,7 +114,7 @@ export async function find(served: Serving<'findDocuments'>): Promise<Response> 
   const searches = retrievals.map(({ search: { params, ...search } }) =>
     ofRequest({ ...search, params: { ...params, ...SNIPPETS, ...marks, q } }, record),
   )
-  const replies = await mapFew(searches, SEARCHES_AT_ONCE, (search) => runSearch(env, search, request.signal))
+  const replies = await runSearches(env, searches, request.signal)
   const [first] = replies
   // Where one of several found something, that is enough.
   if (first && 'error' in first && replies.every((reply) => 'error' in reply)) {
@@ -118,33 +122,30 @@ export async function find(served: Serving<'findDocuments'>): Promise<Response> 
   }
   const found = replies.map((reply, at) =>
     'result' in reply
-      ? hitsOf(reply.result).map((hit) => shownHit(assistant, searches[at]!.collection, hit, tag))
+      ? hitsOf(reply.result).flatMap((hit) => shownHit(assistant, searches[at]!.collection, hit, tag))
       : [],
   )
   return json({ hits: byRank(found).slice(0, query.limit) })
 }
 
+/** A hit as a page shows it; none if its document hides its id. */
 function shownHit(
-  { title_field, url_field }: AssistantConfig,
+  assistant: AssistantConfig,
   collection: string,
   { document, highlights }: Hit,
   tag: string,
 ) {
-  const { id, ...fields } = document
-  const named = title_field === undefined ? undefined : fields[title_field]
-  const title = typeof named === 'string' && named !== '' ? named : titleOf(document) || String(id)
-  const url = linkable(fields[url_field ?? ADDRESS], id)
-  const matched = highlights.find(({ field }) => fields[field] !== title)
-  const texts = Object.entries(fields).filter(([, value]) => value !== title)
-  const text =
-    matched?.snippet ??
-    matched?.snippets?.[0] ??
-    textsOf(Object.fromEntries(texts), url_field ?? ADDRESS).slice(0, LONGEST_SNIPPET)
+  const [source] = sourcesOf(passagesOf([{ collection, document }]), assistant)
+  if (!source) return []
+  const { documentId: document_id, title, url } = source
+  const matched = highlights.find(({ field }) => document[field] !== title)
+  const lines = source.text.split('\n').filter((line) => line !== title)
+  const text = matched?.snippet ?? matched?.snippets?.[0] ?? lines.join('\n').slice(0, LONGEST_SNIPPET)
   const snippet = text.split(`<${tag}>`).flatMap((piece, at) => {
     const [marked, after = ''] = at === 0 ? ['', piece] : piece.split(`</${tag}>`)
     return [...(marked ? [{ text: marked, mark: true }] : []), ...(after ? [{ text: after }] : [])]
   })
-  return { collection, document_id: String(id), title, ...(url !== undefined && { url }), snippet }
+  return [{ collection, document_id, title, ...(url !== undefined && { url }), snippet }]
 }
 
 /** Hands a conversation over to people, by the assistant's webhook. */

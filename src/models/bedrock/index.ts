@@ -9,12 +9,12 @@ import { ApiError } from '../../errors'
 import { rest, worked } from '../../lib/waiting'
 import { callOptions, endingWith, LARGEST_EVENT, ProviderCall, parseObject, textCall, wording } from '../call'
 import {
+  apart,
   type ConversationModelConfig,
   type Delta,
   type FinishReason,
   type GenerationRequest,
   type LanguageModelProvider,
-  messagesIn,
   type Said,
 } from '../language-model'
 import type { Fault } from '../provider-error'
@@ -123,10 +123,10 @@ export const bedrock: LanguageModelProvider = {
 
 /** Chat messages in Converse's form: the system prompt is separate, and each text is a block. */
 function conversation(request: Said): Record<string, unknown> {
-  const system = request.messages.filter(({ role }) => role === 'system')
+  const { system, messages } = apart(request)
   return {
-    ...(system.length > 0 && { system: system.map(({ content }) => ({ text: content })) }),
-    messages: messagesIn(request, ({ role, content }, pictures) => ({
+    ...(system.length > 0 && { system: system.map((text) => ({ text })) }),
+    messages: messages.map(({ role, content, pictures }) => ({
       role,
       content: [
         ...pictures.map(({ media_type, data }) => ({
@@ -134,7 +134,7 @@ function conversation(request: Said): Record<string, unknown> {
         })),
         { text: content },
       ],
-    })).filter(({ role }) => role !== 'system'),
+    })),
   }
 }
 

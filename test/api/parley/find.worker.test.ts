@@ -37,9 +37,9 @@ beforeAll(async () => {
   await call('POST', '/collections', { body: { name: 'pages', fields } })
   for (const body of PAGES) await call('POST', '/collections/pages/documents', { body })
   const search = { collection: 'pages', query_by: 'title,text', exclude_fields: 'secret' }
-  const body = { model: 'm', searches: [search] }
+  const body = { model: 'm', searches: [search], search: true }
   expect((await call('PUT', '/assistants/help', { body }))[0]).toBe(200)
-  const both = { model: 'm', collections: ['pages', 'facts'] }
+  const both = { model: 'm', collections: ['pages', 'facts'], search: true }
   expect((await call('PUT', '/assistants/both', { body: both }))[0]).toBe(200)
   key = await makeKey({ actions: ['documents:search'], limits: { assistant: 'help' } })
 })
@@ -78,6 +78,13 @@ describe('a search while typing', () => {
     expect(await find('limit=3')).toMatchObject([400, { message: '`q`: It is missing.' }])
     expect(await find('q=a&limit=21')).toMatchObject([400, { message: expect.stringMatching(/^`limit`: /) }])
     expect(await find('q=a', 'both')).toMatchObject([404, { code: 'unknown_assistant' }])
+    const closed = { model: 'm', collections: ['pages'] }
+    expect((await call('PUT', '/assistants/closed', { body: closed }))[0]).toBe(200)
+    const [code, { message }] = await call('GET', '/a/closed/search?q=a')
+    expect([code, message]).toEqual([
+      400,
+      'The assistant `closed` takes no searches: give it `"search": true`.',
+    ])
     expect(await find(`q=${'a'.repeat(501)}`)).toMatchObject([400, {}])
   })
 })

@@ -238,6 +238,11 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
         change={(followups) => set({ followups })}
       />
       <CheckField
+        label="Let its pages search while somebody types"
+        checked={draft.search ?? false}
+        change={(search) => set({ search })}
+      />
+      <CheckField
         label="Take texts and PDFs with a question"
         checked={draft.attachments ?? false}
         change={(attachments) => set({ attachments })}
