@@ -6,12 +6,8 @@
  */
 import './installed.mjs'
 import { execFile } from 'node:child_process'
-import { cpSync, mkdtempSync, readdirSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, relative } from 'node:path'
+import { join } from 'node:path'
 import { root } from './wrangler.mjs'
-
-const scratch = mkdtempSync(join(tmpdir(), 'parley-check-'))
 
 /** @typedef {{ ok: boolean, output: string }} Outcome */
 
@@ -47,23 +43,6 @@ const types = (project = '.') => {
   return run('tsc', '--noEmit', '-p', project, '--checkers', '1', '--incremental', '--tsBuildInfoFile', kept)
 }
 
-/**
- * Whether the schema says what the migrations say: a generation on top of them, made on a copy, adds none.
- * @returns {Promise<Outcome>}
- */
-async function migrations() {
-  const copy = join(scratch, 'migrations')
-  cpSync(join(root, 'migrations'), copy, { recursive: true })
-  const before = readdirSync(copy).length
-  const out = relative(root, copy) // drizzle-kit takes any path for one within the project
-  const schema = ['--dialect', 'sqlite', '--schema', './src/db/schema.ts', '--out', out]
-  const generated = await run('drizzle-kit', 'generate', ...schema)
-  if (!generated.ok) return generated
-  const added = readdirSync(copy).length - before
-  if (added > 0) return { ok: false, output: 'src/db/schema.ts has changed: run npm run db:generate.' }
-  return run('drizzle-kit', 'check', '--dialect', 'sqlite', '--out', out)
-}
-
 /** @type {[name: string, step: () => Promise<Outcome>, told?: 'told'][]} */
 const steps = [
   ['format and lint', () => run('biome', 'ci', '--error-on-warnings', '--colors=off', '.')],
@@ -76,7 +55,6 @@ const steps = [
   ['types of its tests', () => types('test/console')],
   ['the pages build and are within budget', () => run('node', 'scripts/pages.mjs'), 'told'],
   ['types of the bindings', () => run('npm', 'run', '--silent', 'types', '--', '--check')],
-  ['migrations match the schema', migrations],
   ['ui/openapi.json matches the routes', () => run('node', 'scripts/openapi.mjs', '--check')],
   // It bundles as a deployment does, and measures: nothing runs beside it.
   [
@@ -112,5 +90,4 @@ async function lane(waiting) {
 
 await Promise.all([lane(parts), lane(parts)])
 await lane(measuring)
-rmSync(scratch, { recursive: true, force: true })
 process.exitCode = failures === 0 ? 0 : 1

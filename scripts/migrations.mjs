@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { convertV4MiniflareOptions, Miniflare } from 'miniflare'
 import { readConfig, root } from './wrangler.mjs'
 
-/** What drizzle-kit writes between two statements. */
+/** What stands between two statements of a file. */
 const BETWEEN = '--> statement-breakpoint'
 
 /** Wrangler's own, with its statement word for word. */

@@ -2,7 +2,6 @@
 import { app } from './app'
 import { sweepExpired } from './conversation/expiry'
 import { deleteExpiredApiKeys } from './db/api-keys'
-import { database } from './db/client'
 import { requireOwnDatabase } from './db/owner'
 import { runDueSets } from './question-sets/run'
 import { readDueSources } from './sources/due'
@@ -19,7 +18,7 @@ export default {
     await requireOwnDatabase(env)
     await Promise.all([
       sweepExpired(env, now),
-      deleteExpiredApiKeys(database(env), now),
+      deleteExpiredApiKeys(env.DB, now),
       readDueSources(env),
       runDueSets(env),
     ])

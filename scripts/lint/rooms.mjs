@@ -68,7 +68,7 @@ const PROTOCOL = ['api/shared', 'api/http', ...CORE]
 /** Modules that are no files of `src`, and the rooms that may not import them: SQL is not for wires, and a turn is pure. */
 const MODULES = [
   {
-    name: /^drizzle-orm(?:\/|$)/,
+    name: /^sql-template-tag$/,
     isBarred: (/** @type {string} */ room) => room.startsWith('api/') || room === 'turn',
   },
   { name: /^cloudflare:/, isBarred: (/** @type {string} */ room) => room === 'turn' },

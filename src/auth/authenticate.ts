@@ -1,6 +1,5 @@
 /** Who calls, and how often: limits of requests and turns, and what a presented key may do. */
 import { type ApiKeyRecord, apiKeyByHash, findApiKeysByPrefix, keyIn } from '../db/api-keys'
-import { database } from '../db/client'
 import { open } from '../db/sealing'
 import {
   type Budget,
@@ -317,7 +316,7 @@ async function findOrdinary(env: Cloudflare.Env, hash: string): Promise<Omit<Fou
 async function findScoped(env: Cloudflare.Env, presented: string): Promise<Omit<Found, 'until'> | undefined> {
   const scoped = parseScopedKey(presented)
   if (!scoped) return undefined
-  const parent = await findParent(env, scoped, await findApiKeysByPrefix(database(env), scoped.prefix))
+  const parent = await findParent(env, scoped, await findApiKeysByPrefix(env.DB, scoped.prefix))
   const parameters = parent && embeddedParameters(scoped)
   if (!parameters || !maySign(parent, parameters.values)) return undefined
   const access = accessOf(parent)

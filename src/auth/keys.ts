@@ -10,7 +10,6 @@ import {
   updateApiKey,
 } from '../db/api-keys'
 import { type BackupRow, restoreRows } from '../db/backup'
-import { database } from '../db/client'
 import { seal } from '../db/sealing'
 import { isLimited } from '../db/usage'
 import { ApiError, forbidden } from '../errors'
@@ -60,7 +59,7 @@ const view = (key: ApiKeyRecord): ApiKeyView => ({
  */
 export async function createKey(env: Cloudflare.Env, body: unknown): Promise<ApiKeyView> {
   const { value = randomValue(), ...wanted } = checkKey(body)
-  const stored = await insertApiKey(database(env), {
+  const stored = await insertApiKey(env.DB, {
     ...wanted,
     prefix: value.slice(0, PREFIX_LENGTH),
     hash: await sha256(value),
@@ -90,7 +89,7 @@ export async function restoreKeys(
   env: Cloudflare.Env,
   rows: BackupRow[],
 ): Promise<{ stored: number; keys: RestoredKey[] }> {
-  const db = database(env)
+  const db = env.DB
   const keys: RestoredKey[] = []
   let stored = 0
   for (const row of rows) {
@@ -130,7 +129,7 @@ function canSign({ actions }: BackupRow): boolean {
  * @throws ApiError 409 if its id belongs to another key
  */
 async function isSame(env: Cloudflare.Env, row: BackupRow, hash: string): Promise<boolean> {
-  const found = await getApiKey(database(env), Number(row.id))
+  const found = await getApiKey(env.DB, Number(row.id))
   const isOther =
     found === undefined
       ? row.actions !== NO_ACTIONS
@@ -143,11 +142,11 @@ async function isSame(env: Cloudflare.Env, row: BackupRow, hash: string): Promis
 }
 
 export const listKeys = async (env: Cloudflare.Env): Promise<ApiKeyView[]> =>
-  (await listApiKeys(database(env))).map(view)
+  (await listApiKeys(env.DB)).map(view)
 
 /** @throws ApiError 400 for an id that is not a number, 404 for an unknown one */
 export async function getKey(env: Cloudflare.Env, id: string): Promise<ApiKeyView> {
-  const key = await getApiKey(database(env), keyId(id))
+  const key = await getApiKey(env.DB, keyId(id))
   if (!key) throw new ApiError(404, 'Not found.')
   return view(key)
 }
@@ -167,7 +166,7 @@ export async function changeKey(
   body: unknown,
   mayOpen: (collections: string[]) => boolean,
 ): Promise<ApiKeyView> {
-  const db = database(env)
+  const db = env.DB
   const number = keyId(id)
   const stored = await getApiKey(db, number)
   if (!stored) throw new ApiError(404, 'Not found.')
@@ -200,7 +199,7 @@ export async function changeKey(
 /** Deletes a key. It stops working here at once, in other isolates within seconds (authenticate.ts). */
 export async function deleteKey(env: Cloudflare.Env, id: string): Promise<{ id: number }> {
   const number = keyId(id)
-  const deleted = await deleteApiKey(database(env), number)
+  const deleted = await deleteApiKey(env.DB, number)
   forgetKeys()
   if (!deleted) throw new ApiError(404, 'Not found.')
   return { id: number }

@@ -14,7 +14,6 @@
  */
 
 import { waitUntil } from 'cloudflare:workers'
-import { database } from '../db/client'
 import { ttlsOf } from '../db/registry'
 import { recordCost } from '../db/turns'
 import { dayOf } from '../db/usage'
@@ -278,7 +277,7 @@ export function answerOnce(env: Cloudflare.Env, single: Single, conversationId =
     const day = dayOf(Date.now())
     const [usage, ...others] = spent.map((spending) => ({ day, owner: request.asker.owner, ...spending }))
     const cost = { usage: usage!, ...(others.length > 0 && { others }), ...reservation.counted }
-    await recordCost(database(env), cost)
+    await recordCost(env.DB, cost)
   }
   const reads = queued.readsOf(request)
   waitUntil(run().catch((error) => logFailure('a turn could not be charged', error, trail)))
@@ -328,7 +327,7 @@ export async function rewriteOnce(
       most === undefined
         ? { messages: await store.messages(memory.id, undefined, origin), complete: true }
         : ((early && lastOf(early, most)) ?? store.recentMessages(memory.id, most, undefined, origin)),
-    ttls: (ids: string[]) => ttlsOf(database(env), ids),
+    ttls: (ids: string[]) => ttlsOf(env.DB, ids),
     now: () => Date.now(),
   }
   const { messages } = await readHistory(looking, model, bytes)
@@ -377,6 +376,6 @@ function charge(
   const others = spent
     .filter(({ inputTokens, outputTokens }) => inputTokens + outputTokens > 0)
     .map((spending) => ({ day, owner, ...spending }))
-  const charged = recordCost(database(env), { others })
+  const charged = recordCost(env.DB, { others })
   waitUntil(charged.catch((error) => logFailure('a rewriting could not be charged', error, trail)))
 }

@@ -1,6 +1,5 @@
 /** Ids of conversations. They look random, but are derived from what they stand for. Also which names of chats nobody guesses. */
 
-import { database } from '../db/client'
 import { findConversationRow } from '../db/conversations'
 import { historyStore } from '../registry/engines'
 import type { Asker, AskRequest } from '../turn/request'
@@ -141,7 +140,7 @@ export async function mayHaveHistory(env: Cloudflare.Env, id: string, historyId:
  */
 export async function mayBeConversation(env: Cloudflare.Env, id: string): Promise<boolean> {
   if (await isSealed(env, id)) return true
-  return (await findConversationRow(database(env), id, Date.now())) !== undefined
+  return (await findConversationRow(env.DB, id, Date.now())) !== undefined
 }
 
 // Whether a name that a client made up is random, so that nobody else comes upon it.

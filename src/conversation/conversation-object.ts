@@ -1,7 +1,6 @@
 /**
  * The way to a Conversation object: its commands, its RPC interface, and where a request goes whose conversation id is taken.
  */
-import { database } from '../db/client'
 import { deleteTurn } from '../db/turns'
 import { dayOf } from '../db/usage'
 import { objectCalls, objectStubs, type Repetitions } from '../durable/objects'
@@ -156,7 +155,7 @@ async function say(
   if (!outcome.ok && !state.closed) {
     state.log.forget(turn)
     state.records.drop(turn)
-    await deleteTurn(database(env), conversationId, turn)
+    await deleteTurn(env.DB, conversationId, turn)
     unwrap(outcome)
   }
   return turn

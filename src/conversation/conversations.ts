@@ -1,5 +1,4 @@
 /** Conversations for their askers, whichever protocol began them: opened, listed, read and traced. */
-import { database } from '../db/client'
 import {
   type ConversationFilter,
   type ConversationRow,
@@ -72,7 +71,7 @@ export async function openRow(
   const refusal = ours === undefined ? await refusalOf(env, asker, id) : undefined
   if (refusal !== undefined) return refusal
   const recorded = await conversationObject(env, id).recorded(asker)
-  const row = await findConversationRow(database(env), id, Date.now())
+  const row = await findConversationRow(env.DB, id, Date.now())
   if (!recorded.ok && recorded.error.status !== 404) unwrap(recorded)
   if (row === undefined) return 'unknown'
   return recorded.ok && mayOpen(asker, row) ? row : 'foreign'
@@ -89,7 +88,7 @@ export interface EarlyRow {
 export async function readRowAhead(env: Cloudflare.Env, handle: string): Promise<EarlyRow | undefined> {
   const id = (await idOfHandle(env, handle)) ?? ((await isSealed(env, handle)) ? handle : undefined)
   if (id === undefined) return undefined
-  const row = findConversationRow(database(env), id, Date.now())
+  const row = findConversationRow(env.DB, id, Date.now())
   row.catch(() => {})
   return { handle, id, row }
 }
@@ -121,7 +120,7 @@ async function refusalOf(
   id: string,
 ): Promise<'unknown' | 'foreign' | undefined> {
   if (await isSealed(env, id)) return undefined
-  const row = await findConversationRow(database(env), id, Date.now())
+  const row = await findConversationRow(env.DB, id, Date.now())
   if (row === undefined) return 'unknown'
   return mayOpen(asker, row) ? undefined : 'foreign'
 }
@@ -258,7 +257,7 @@ export async function listConversations(
   if (scope === 'unproven') throw unproven('lists', 'list')
   if (!scope) return { conversations: [] }
   const most = Math.max(1, Math.min(limit, MOST_LISTED))
-  const db = database(env)
+  const db = env.DB
   const rows = await listConversationRows(db, {
     ...scope,
     filter: filterOf(asker, scope, narrowed),
@@ -292,7 +291,7 @@ export async function getConversation(
   { before, limit = TURNS_A_PAGE, version }: { before?: number; limit?: number; version?: number } = {},
 ): Promise<ConversationDetail> {
   const row = await readable(env, asker, id)
-  const db = database(env)
+  const db = env.DB
   const now = Date.now()
   const shown = version === undefined ? undefined : await findTurn(db, id, version, now)
   if (version !== undefined && !shown) throw unknownTurn()
@@ -343,7 +342,7 @@ function versionsOf(replaced: readonly { turn: number; by: number }[]): number[]
  */
 export async function answeredTurns(env: Cloudflare.Env, asker: Asker, id: string): Promise<Turn[]> {
   await readable(env, asker, id)
-  const rows = await latestTurns(database(env), id, { limit: TURNS_A_PAGE, now: Date.now() })
+  const rows = await latestTurns(env.DB, id, { limit: TURNS_A_PAGE, now: Date.now() })
   return rows.reverse().map(restoreTurn)
 }
 
@@ -356,7 +355,7 @@ export async function endedTurn(
   asker: Asker,
   { conversation, turn }: { conversation: string; turn: number },
 ): Promise<{ turn: Turn; created: number } | undefined> {
-  const row = await findTurn(database(env), conversation, turn, Date.now())
+  const row = await findTurn(env.DB, conversation, turn, Date.now())
   if (row) return { turn: restoreTurn(row), created: row.createdAt }
   const [failed] = unwrap(await conversationObject(env, conversation).unanswered(asker, turn))
   if (!failed) return undefined
@@ -386,7 +385,7 @@ export async function renameConversation(
   title: string,
 ): Promise<ConversationSummary> {
   const row = await readable(env, asker, id)
-  await nameConversation(database(env), id, title)
+  await nameConversation(env.DB, id, title)
   return summaryOf({ ...row, name: title })
 }
 
@@ -432,7 +431,7 @@ export async function traceConversation(
   turn?: number,
 ): Promise<{ id: string; turns: (TracedTurn & { feedback?: ShownFeedback[] })[] }> {
   const conversation = await readable(env, asker, id)
-  const db = database(env)
+  const db = env.DB
   const now = Date.now()
   const [rows, outcome] = await Promise.all([
     turn === undefined

@@ -8,7 +8,7 @@
  *
  * A sweep is bounded. The rows hold everything it needs, so the next one finds what is left.
  */
-import { type Database, database } from '../db/client'
+import type { Database } from '../db/client'
 import {
   conversationsOfUser,
   deleteConversationRows,
@@ -82,7 +82,7 @@ export async function sweepExpired(
   { budgetMs = 25_000, batch = 500, calls = 40, origin = newRun() }: SweepLimits = {},
 ): Promise<Swept> {
   const began = Date.now()
-  const db = database(env)
+  const db = env.DB
   let rest = calls
   const run = async <T>(part: number, work: (allowance: Allowance) => Promise<T>): Promise<T | undefined> => {
     const given = Math.floor(rest / (PARTS + 1 - part))
@@ -306,14 +306,14 @@ export class Erasure {
       if (!(await settlesWithin(PATIENCE_MS, written))) throw new Error('a write is still under way')
       await state.records.deliverCosts()
       await removeMessages(this.#env, state, this.#id, origin)
-      await deleteConversationRows(database(this.#env), this.#id)
+      await deleteConversationRows(this.#env.DB, this.#id)
       await this.#clear()
       return true
     } catch (error) {
       logFailure('a conversation could not be deleted yet', error, { ...origin, conversation: this.#id })
       this.#alarm.set(Date.now() + RETRY_MS)
       // Ignore a failure: while D1 is unavailable, nobody can read the conversation there either.
-      await hideConversation(database(this.#env), this.#id).catch(() => {})
+      await hideConversation(this.#env.DB, this.#id).catch(() => {})
       return false
     }
   }
@@ -365,7 +365,7 @@ export async function deleteConversation(
   const removed = await object.remove(asker, origin)
   if (removed.ok && removed.value) return
   // Always query. Otherwise a refusal would be faster than an unknown id, and the time would reveal which ids exist.
-  const row = await findConversationRow(database(env), id, Date.now())
+  const row = await findConversationRow(env.DB, id, Date.now())
   unwrap(removed)
   if (row === undefined || !mayOpen(asker, row)) throw unknownConversation()
   await object.erase(row.historyId, origin)
@@ -391,7 +391,7 @@ export async function deleteUserConversations(
   if (scope === 'unproven') throw unproven('deletes', 'delete')
   if (!scope) throw unknownConversation()
   const whose = { ...scope, userId }
-  const db = database(env)
+  const db = env.DB
   const now = Date.now()
   // Set the mark first: D1 checks it for conversations that it learns of later.
   await markErased(db, whose, now)

@@ -5,7 +5,6 @@
  * feedback comes later and can change or be withdrawn. So each piece of feedback is a row of its own in D1, and code
  * that shows a turn's record adds it.
  */
-import { database } from '../db/client'
 import {
   deleteFeedback,
   type FeedbackRow,
@@ -62,7 +61,7 @@ export async function storeFeedback(
   place: { conversationId: string; turn: number },
   given: Feedback,
 ): Promise<ShownFeedback> {
-  const db = database(env)
+  const db = env.DB
   const now = Date.now()
   const row: NewFeedback = {
     ...place,
@@ -86,7 +85,7 @@ export const withdrawFeedback = (
   env: Cloudflare.Env,
   asker: Asker,
   place: { conversationId: string; turn: number },
-): Promise<boolean> => deleteFeedback(database(env), place, giverOf(asker))
+): Promise<boolean> => deleteFeedback(env.DB, place, giverOf(asker))
 
 /** Adds feedback to turns: everybody's for a key that reaches the conversation, or else only the asker's own. */
 export async function withFeedback<Turn extends RecordedTurn>(
@@ -97,7 +96,7 @@ export async function withFeedback<Turn extends RecordedTurn>(
 ): Promise<(Turn & { feedback?: ShownFeedback[] })[]> {
   if (turns.length === 0) return turns
   const rows = await feedbackOn(
-    database(env),
+    env.DB,
     conversation.id,
     turns.map(({ turn }) => turn),
     seesAll(asker, conversation) ? undefined : giverOf(asker),

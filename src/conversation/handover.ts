@@ -5,7 +5,6 @@
  * as Standard Webhooks say (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec/standard-webhooks.md), under a
  * secret of the assistant that is made of the deployment's own, so there is none to store.
  */
-import { database } from '../db/client'
 import { latestTurns } from '../db/turns'
 import { ApiError, logFailure } from '../errors'
 import { outgoing } from '../lib/outgoing'
@@ -118,7 +117,7 @@ export class Handovers {
     { assistant, webhook, contact, message }: HandoverRequest,
   ): Promise<void> {
     requireAllowed(webhook, this.#env, 'The `webhook` of the assistant')
-    const rows = await latestTurns(database(this.#env), this.#id, { limit: MOST_TURNS, now: Date.now() })
+    const rows = await latestTurns(this.#env.DB, this.#id, { limit: MOST_TURNS, now: Date.now() })
     const turns = rows.reverse().map((row) => {
       const told = restoreTurn(row)
       const { turn, question, answer, declined, created_at } = recordOf(told, row.createdAt)

@@ -1,7 +1,6 @@
 /** The messages of a conversation one by one, as its history holds them. The caller has opened its row (conversations.ts). */
 
 import * as v from 'valibot'
-import { database } from '../db/client'
 import type { ConversationRow } from '../db/conversations'
 import {
   addTrace,
@@ -61,7 +60,7 @@ export async function itemsOf(env: Cloudflare.Env, row: ConversationRow): Promis
   const messages = await storedMessages(env, row)
   const apart = messages.filter(({ turn }) => turn === undefined).map(({ timestamp }) => timestamp)
   const moments = { from: apart[0]! * 1000, to: apart.at(-1)! * 1000 + 999, now: Date.now() }
-  const rows = apart.length === 0 ? [] : await turnsBetween(database(env), row.id, moments)
+  const rows = apart.length === 0 ? [] : await turnsBetween(env.DB, row.id, moments)
   const left = { user: [...rows], assistant: [...rows] }
   return messages.map(({ documentId, content, timestamp, turn: known, ...message }) => {
     const role = message.role === 'user' ? 'user' : 'assistant'
@@ -107,7 +106,7 @@ export async function deleteItem(
   if (turn !== undefined) await forgetTurn(env, asker, row, turn)
   unwrap(await historyStore(env, row.historyId).remove(documentId, true))
   // The copy of the history in D1 follows within seconds. Nobody reads the record until then.
-  if (turn !== undefined) await deleteTurn(database(env), row.id, turn)
+  if (turn !== undefined) await deleteTurn(env.DB, row.id, turn)
 }
 
 /**
@@ -122,10 +121,10 @@ export async function deleteTurnOf(
   turn: number,
 ): Promise<boolean> {
   await forgetTurn(env, asker, row, turn)
-  if ((await findTurn(database(env), row.id, turn, Date.now())) === undefined) return false
+  if ((await findTurn(env.DB, row.id, turn, Date.now())) === undefined) return false
   const items = await itemsOf(env, row)
   for (const item of items) if (item.turn === turn) await deleteItem(env, asker, row, item)
-  await deleteTurn(database(env), row.id, turn)
+  await deleteTurn(env.DB, row.id, turn)
   return true
 }
 
@@ -242,7 +241,7 @@ async function historiesOf(
 /** Leaves out what has expired, as far as the models' ttls are known. */
 async function unexpired(env: Cloudflare.Env, messages: StoredMessage[]): Promise<StoredMessage[]> {
   const models = [...new Set(messages.map(({ modelId }) => modelId))]
-  const ttls = await ttlsOf(database(env), models).catch(() => new Map<string, number>())
+  const ttls = await ttlsOf(env.DB, models).catch(() => new Map<string, number>())
   const now = Math.floor(Date.now() / 1000)
   return messages.filter(
     ({ modelId, timestamp }) => timestamp >= now - (ttls.get(modelId) ?? Number.POSITIVE_INFINITY),
@@ -320,7 +319,7 @@ export async function listMemories(
 ): Promise<MemoryView[]> {
   const scope = scopeOf(asker, undefined)
   if (scope === undefined || scope === 'unproven') return []
-  const rows = await pageOfConversations(database(env), scope, by, { ...page, now: Date.now() })
+  const rows = await pageOfConversations(env.DB, scope, by, { ...page, now: Date.now() })
   return rows.map(memoryOf)
 }
 
@@ -333,7 +332,7 @@ export async function changeMemory(
 ): Promise<number> {
   const begun = row.details === null ? { name: row.name ?? row.title } : {}
   const patch = { ...begun, ...(name !== undefined && { name }), ...(additional_info && { additional_info }) }
-  const details = await mergeDetails(database(env), row.id, patch, name, Date.now())
+  const details = await mergeDetails(env.DB, row.id, patch, name, Date.now())
   if (name !== undefined) {
     unwrap(await conversationObject(env, row.id).tell({ what: 'title', title: name, ...whose(row, asker) }))
   }
@@ -364,7 +363,7 @@ export async function listMessages(
   order: 'asc' | 'desc',
   { limit, offset }: { limit: number; offset: number },
 ): Promise<MessageView[]> {
-  const db = database(env)
+  const db = env.DB
   const now = Date.now()
   const page = async (from: number, most: number) =>
     most <= 0
@@ -390,7 +389,7 @@ async function beforeTurns(
   memoryId: string,
   most = MOST_BEFORE,
 ): Promise<MessageView[]> {
-  return pairs(memoryId, await messagesBeforeTurns(database(env), memoryId, 2 * most)).slice(0, most)
+  return pairs(memoryId, await messagesBeforeTurns(env.DB, memoryId, 2 * most)).slice(0, most)
 }
 
 /** The most transcript messages to list. No page reaches further. */
@@ -402,7 +401,7 @@ export async function findMessage(
   { memoryId, turn, before, trace }: Pick<MessageView, 'memoryId' | 'turn' | 'before' | 'trace'>,
 ): Promise<MessageView | undefined> {
   if (before !== undefined) return (await beforeTurns(env, memoryId, before + 1))[before]
-  const row = await findMessageTurn(database(env), memoryId, turn, Date.now())
+  const row = await findMessageTurn(env.DB, memoryId, turn, Date.now())
   if (row === undefined) return undefined
   return trace === undefined ? messageOf(row) : tracesOf(row)[trace]
 }
@@ -413,7 +412,7 @@ export async function listTraces(
   memoryId: string,
   turn: number,
 ): Promise<MessageView[]> {
-  const row = await findMessageTurn(database(env), memoryId, turn, Date.now())
+  const row = await findMessageTurn(env.DB, memoryId, turn, Date.now())
   return row === undefined ? [] : tracesOf(row).sort((a, b) => a.traceNumber! - b.traceNumber!)
 }
 
@@ -423,7 +422,7 @@ export const addTraceTo = (
   memoryId: string,
   turn: number,
   trace: NewTrace,
-): Promise<number | undefined> => addTrace(database(env), memoryId, turn, { ...trace, created: Date.now() })
+): Promise<number | undefined> => addTrace(env.DB, memoryId, turn, { ...trace, created: Date.now() })
 
 /**
  * Whether a guardrail judges what is said in a conversation. It does not judge messages that are written into the history,
@@ -465,7 +464,7 @@ export async function changeMessage(
     unwrap(await conversationObject(env, row.id).tell(change))
     await rewriteAnswer(env, row, { turn, createdAt: message.created }, response)
   }
-  return mergeMessage(database(env), row.id, message.turn, patch, response)
+  return mergeMessage(env.DB, row.id, message.turn, patch, response)
 }
 
 /**
@@ -486,7 +485,7 @@ async function noteFirst(env: Cloudflare.Env, what: 'conversation' | 'turn'): Pr
 /** Whether there was ever a conversation, or a message, of anybody's. */
 export async function wasEver(env: Cloudflare.Env, what: 'conversation' | 'turn'): Promise<boolean> {
   if (noted.has(what)) return true
-  const db = database(env)
+  const db = env.DB
   if ((await findResource(db, 'memory_store', what)) === undefined && !(await isAny(db, what))) return false
   noted.add(what)
   return true

@@ -7,7 +7,6 @@
  * alarm sends a beginning, for turns that take long: a turn that ends sooner reports it too. Failures and
  * interruptions are sent in the same way.
  */
-import { database } from '../db/client'
 import {
   type ConversationEntry,
   type FailedConversation,
@@ -212,7 +211,7 @@ export class Records {
   /** @returns whether the conversation must be deleted */
   async #send(note: Note): Promise<boolean> {
     await requireOwnDatabase(this.#env)
-    const db = database(this.#env)
+    const db = this.#env.DB
     if ('turn' in note) return recordTurn(db, note)
     if ('conversation' in note) return recordBeginning(db, note.conversation)
     if ('interrupted' in note) await recordFailure(db, note.interrupted)
@@ -232,7 +231,7 @@ export class Records {
       .exec<{ turn: number; record: string }>('SELECT turn, record FROM records ORDER BY turn')
       .toArray()
     for (const { turn, record } of rows) {
-      await recordCost(database(this.#env), readStored(costShape(), record))
+      await recordCost(this.#env.DB, readStored(costShape(), record))
       this.drop(turn)
     }
   }

@@ -14,7 +14,7 @@
  * It changes nothing, and nothing depends on it: what could not be read is read again where it is needed.
  */
 import { waitUntil } from 'cloudflare:workers'
-import { nearbyReads } from '../db/client'
+import { nearby } from '../db/client'
 import {
   isAssistantFresh,
   isModelHeld,
@@ -204,7 +204,7 @@ async function readRows(env: Cloudflare.Env, named: Named): Promise<ResourceRow[
   const { assistant, pipeline } = named
   // A replica may not know yet that an assistant is gone, what a pipeline is now, or what was spent a moment ago.
   const [rows, sums, resources] = await Promise.all([
-    readRegistry(assistant === undefined && !pipeline ? nearbyReads(env) : env.DB, named),
+    readRegistry(assistant === undefined && !pipeline ? nearby(env) : env.DB, named),
     spentOnLimited(env.DB, day, named),
     pipeline ? readPipelineRows(env.DB, pipeline) : [],
   ])

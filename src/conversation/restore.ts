@@ -1,6 +1,5 @@
 /** Takes conversations from a backup. */
 import { type BackupRow, historyIds, restoreRows } from '../db/backup'
-import { database } from '../db/client'
 import { ApiError, collectionMissing, unwrap } from '../errors'
 import { mapFew } from '../lib/few'
 import { historyStore } from '../registry/engines'
@@ -18,7 +17,7 @@ const AT_ONCE = 5
  * @throws ApiError 400 for a row that is not a conversation's, 404 for a missing history collection
  */
 export async function restoreConversations(env: Cloudflare.Env, rows: BackupRow[]): Promise<number> {
-  const db = database(env)
+  const db = env.DB
   const ids = await historyIds(db, [...new Set(rows.map(historyOf))])
   const known = rows.map((row, index) => {
     const { id, last_turn: last } = row

@@ -1,5 +1,4 @@
 /** Runs one turn in its Conversation object: provides its ports and stores its result. */
-import { database } from '../db/client'
 import type { ConversationEntry } from '../db/conversations'
 import { ttlsOf } from '../db/registry'
 import { type Cost, recordCost, type Spent, type TurnRecord, takeBackTurn } from '../db/turns'
@@ -235,7 +234,7 @@ export class TurnRun {
 
   /** Counts a cost that is stored nowhere here. */
   #owe(cost: Cost): Promise<void> {
-    return recordCost(database(this.#env), cost).catch((error) =>
+    return recordCost(this.#env.DB, cost).catch((error) =>
       logFailure('what a deleted turn cost could not be counted', error, this.#trail),
     )
   }
@@ -312,7 +311,7 @@ export class TurnRun {
           ? known
           : await this.#history.messages(this.#replaced, bytes),
       ttls: (ids) =>
-        ttlsOf(database(this.#env), ids).catch((error) => {
+        ttlsOf(this.#env.DB, ids).catch((error) => {
           // The sweep also leaves a message whose ttl it cannot know.
           logFailure('the ttls of other models could not be read', error, this.#trail)
           return new Map<string, number>()
@@ -365,7 +364,7 @@ export class TurnRun {
       // Its record would have told D1 about a conversation that D1 may not know yet.
       state.records.putBeginning(this.#entry(state, Date.now()))
     } else this.#counted = true
-    await takeBackTurn(database(this.#env), this.#id, turn).catch((error) =>
+    await takeBackTurn(this.#env.DB, this.#id, turn).catch((error) =>
       logFailure('the record of a refused turn stays until it expires', error, this.#trail),
     )
     return outcome
@@ -515,7 +514,7 @@ export class Reservation {
   async end(): Promise<void> {
     if (!this.#reserved || this.used) return
     const usage = { ...this.#reserved, inputTokens: 0, outputTokens: 0 }
-    await recordCost(database(this.#env), { usage, turns: -1 }).catch((error) =>
+    await recordCost(this.#env.DB, { usage, turns: -1 }).catch((error) =>
       logFailure('a turn that cost nothing stays counted', error, this.#trail),
     )
   }

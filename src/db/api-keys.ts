@@ -4,12 +4,12 @@
  * Conversations and usage refer to a key by its id, so ids are never reused. If the deleted key has the highest id,
  * an empty row remains, which nobody sees and no value matches.
  */
-import { and, asc, eq, lt, ne, type SQL, sql } from 'drizzle-orm'
+import sql, { raw, type Sql } from 'sql-template-tag'
 import * as v from 'valibot'
 import { once } from '../lib/once'
 import { readStored } from '../lib/stored-json'
-import { columnsOf, type Database, type Reads } from './client'
-import { apiKeys } from './schema'
+import { all, batch, columnsOf, type Database, first, insert, returning, select, sets } from './client'
+import { apiKeys, type RowOf } from './schema'
 
 /** A stored key. `actions` and `collections` are lists of strings. */
 export interface ApiKeyRecord {
@@ -56,11 +56,11 @@ const Limits: () => v.GenericSchema<KeyLimits> = once(() =>
   }),
 )
 
-type Row = typeof apiKeys.$inferSelect
+type Row = RowOf<typeof apiKeys>
 
 /** The actions of a deleted key. Any other key has at least one. */
 const NONE = '[]'
-const alive = once(() => ne(apiKeys.actions, NONE))
+const ALIVE = raw(`actions <> '${NONE}'`)
 
 /** The columns of a key that hold JSON. @throws ValiError, SyntaxError for what no version has written */
 export const columnsOfKey = ({
@@ -73,7 +73,7 @@ export const columnsOfKey = ({
   limits: limits === null ? {} : readStored(Limits(), limits),
 })
 
-/** A key as it is stored. SQLite has numbers for booleans. */
+/** A stored key as it is used. */
 export const recordOf = (row: Row): ApiKeyRecord => ({
   ...row,
   ...columnsOfKey(row),
@@ -85,48 +85,47 @@ export async function insertApiKey(
   db: Database,
   key: Omit<ApiKeyRecord, 'id'>,
 ): Promise<ApiKeyRecord | undefined> {
-  const rows = await db
-    .insert(apiKeys)
-    .values({
-      ...key,
-      id: sql`(select coalesce(max(id) + 1, 0) from api_keys)`,
-      actions: JSON.stringify(key.actions),
-      collections: JSON.stringify(key.collections),
-      limits: storedLimits(key.limits),
-    })
-    .onConflictDoNothing({ target: apiKeys.hash })
-    .returning()
-  return rows[0] && recordOf(rows[0])
+  const row = {
+    ...key,
+    id: sql`(SELECT coalesce(max(id) + 1, 0) FROM api_keys)`,
+    actions: JSON.stringify(key.actions),
+    collections: JSON.stringify(key.collections),
+    autodelete: Number(key.autodelete),
+    limits: storedLimits(key.limits),
+  }
+  return firstKey(db, sql`${insert(apiKeys, row)} ON CONFLICT (hash) DO NOTHING ${returning(apiKeys)}`)
 }
 
-export async function listApiKeys(db: Database): Promise<ApiKeyRecord[]> {
-  return (await db.select().from(apiKeys).where(alive()).orderBy(asc(apiKeys.id))).map(recordOf)
-}
-
-export async function getApiKey(db: Database, id: number): Promise<ApiKeyRecord | undefined> {
-  const row = await db
-    .select()
-    .from(apiKeys)
-    .where(and(eq(apiKeys.id, id), alive()))
-    .get()
+async function firstKey(db: Database, query: Sql): Promise<ApiKeyRecord | undefined> {
+  const row = await first<Row>(db, query)
   return row && recordOf(row)
 }
+
+export const listApiKeys = async (db: Database): Promise<ApiKeyRecord[]> =>
+  (await all<Row>(db, sql`${select(apiKeys)} WHERE ${ALIVE} ORDER BY id`)).map(recordOf)
+
+export const getApiKey = (db: Database, id: number): Promise<ApiKeyRecord | undefined> =>
+  firstKey(db, sql`${select(apiKeys)} WHERE id = ${id} AND ${ALIVE}`)
 
 /**
  * Changes what may change of a key: neither its value nor what it opens.
  * @returns the key as it is now; undefined when there is none
  */
-export async function updateApiKey(
+export function updateApiKey(
   db: Database,
   id: number,
-  { limits, ...changes }: Partial<Pick<ApiKeyRecord, 'description' | 'expiresAt' | 'autodelete' | 'limits'>>,
+  {
+    limits,
+    autodelete,
+    ...changes
+  }: Partial<Pick<ApiKeyRecord, 'description' | 'expiresAt' | 'autodelete' | 'limits'>>,
 ): Promise<ApiKeyRecord | undefined> {
-  const rows = await db
-    .update(apiKeys)
-    .set({ ...changes, ...(limits !== undefined && { limits: storedLimits(limits) }) })
-    .where(and(eq(apiKeys.id, id), alive()))
-    .returning()
-  return rows[0] && recordOf(rows[0])
+  const columns = sets<typeof apiKeys>({
+    ...changes,
+    autodelete: autodelete === undefined ? undefined : Number(autodelete),
+    limits: limits === undefined ? undefined : storedLimits(limits),
+  })
+  return firstKey(db, sql`UPDATE api_keys SET ${columns} WHERE id = ${id} AND ${ALIVE} ${returning(apiKeys)}`)
 }
 
 const storedLimits = (limits: KeyLimits): string | null =>
@@ -134,43 +133,30 @@ const storedLimits = (limits: KeyLimits): string | null =>
 
 /** @returns false when there is no such key */
 export const deleteApiKey = async (db: Database, id: number): Promise<boolean> =>
-  (await deleteWhere(db, eq(apiKeys.id, id))) > 0
+  (await deleteWhere(db, sql`id = ${id}`)) > 0
 
 /** @returns how many keys were deleted */
-async function deleteWhere(db: Database, which: SQL | undefined): Promise<number> {
-  const [emptied] = await db.batch([
-    db
-      .update(apiKeys)
-      .set({
-        hash: sql`'deleted ' || ${apiKeys.id}`,
-        prefix: '',
-        sealedValue: null,
-        description: '',
-        actions: NONE,
-        collections: NONE,
-        limits: null,
-      })
-      .where(and(which, alive())),
-    db
-      .delete(apiKeys)
-      .where(and(eq(apiKeys.actions, NONE), lt(apiKeys.id, sql`(SELECT max(id) FROM api_keys)`))),
+async function deleteWhere(db: Database, which: Sql): Promise<number> {
+  const [emptied] = await batch(db, [
+    sql`UPDATE api_keys SET hash = 'deleted ' || id, prefix = '', sealed_value = NULL, description = '',
+      actions = ${NONE}, collections = ${NONE}, limits = NULL WHERE ${which} AND ${ALIVE}`,
+    sql`DELETE FROM api_keys WHERE actions = ${NONE} AND id < (SELECT max(id) FROM api_keys)`,
   ])
-  return emptied.meta.changes
+  return emptied!.meta.changes
 }
 
 /** A statement that finds the key with a hash. */
-export const apiKeyByHash = (db: Reads, hash: string): D1PreparedStatement =>
+export const apiKeyByHash = (db: Database, hash: string): D1PreparedStatement =>
   db.prepare(`SELECT ${columnsOf(apiKeys)} FROM api_keys WHERE hash = ?1`).bind(hash)
 
 /** The key in the reply to `apiKeyByHash`. */
 export const keyIn = ([row]: readonly unknown[]): ApiKeyRecord | undefined =>
   row === undefined ? undefined : recordOf(row as Row)
 
-export async function findApiKeysByPrefix(db: Database, prefix: string): Promise<ApiKeyRecord[]> {
-  return (await db.select().from(apiKeys).where(eq(apiKeys.prefix, prefix))).map(recordOf)
-}
+export const findApiKeysByPrefix = async (db: Database, prefix: string): Promise<ApiKeyRecord[]> =>
+  (await all<Row>(db, sql`${select(apiKeys)} WHERE prefix = ${prefix}`)).map(recordOf)
 
 /** Deletes keys with `autodelete` that expired before `now` (unix seconds). */
 export async function deleteExpiredApiKeys(db: Database, now: number): Promise<void> {
-  await deleteWhere(db, and(eq(apiKeys.autodelete, true), lt(apiKeys.expiresAt, now)))
+  await deleteWhere(db, sql`autodelete AND expires_at < ${now}`)
 }

@@ -2,12 +2,11 @@
  * Rows of D1 as a backup holds them, by their columns' names in the database. Secrets are left out: a sealed value
  * opens only with the key of its deployment, and anyone could test guesses of an API key against its hash.
  */
-import { getTableColumns, getTableName, sql } from 'drizzle-orm'
-import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
+import sql, { empty, join, raw } from 'sql-template-tag'
 import { ApiError } from '../errors'
 import { once } from '../lib/once'
 import { BACKUP_KINDS, type BackupKind } from './backup-kinds'
-import type { Database } from './client'
+import { all, columnOf, type Database, first, isIn, select } from './client'
 import {
   aliases,
   apiKeys,
@@ -18,6 +17,7 @@ import {
   erasures,
   feedback,
   resources,
+  type Table,
   turns,
   usage,
 } from './schema'
@@ -27,7 +27,7 @@ type Value = string | number | null
 export type BackupRow = Record<string, Value>
 
 interface Source {
-  table: SQLiteTable
+  table: Table
   /** columns of the primary key */
   key: string[]
   /** columns that a backup does not have */
@@ -109,8 +109,8 @@ const SOURCES = once(
   }),
 )
 
-const columnsOf = ({ table, without }: Source) =>
-  Object.values(getTableColumns(table)).filter(({ name }) => !without.includes(name))
+/** A table's columns, by their names in the database. */
+const namesOf = ({ columns }: Table): string[] => Object.keys(columns).map(columnOf)
 
 /** Conversations without a history collection cannot be continued or read: their collection was dropped. */
 function rowsOf(kind: BackupKind): string {
@@ -121,10 +121,10 @@ function rowsOf(kind: BackupKind): string {
 /** How many rows of each kind a backup has. */
 export async function backupCounts(db: Database): Promise<Record<BackupKind, number>> {
   const counts = BACKUP_KINDS.map((kind) => {
-    const table = getTableName(SOURCES()[kind].table)
-    return `(SELECT count(*) FROM ${table} t WHERE ${rowsOf(kind)}) AS ${kind}`
+    const { name } = SOURCES()[kind].table
+    return `(SELECT count(*) FROM ${name} t WHERE ${rowsOf(kind)}) AS ${kind}`
   })
-  return db.get<Record<BackupKind, number>>(sql.raw(`SELECT ${counts.join(', ')}`))
+  return (await first<Record<BackupKind, number>>(db, raw(`SELECT ${counts.join(', ')}`)))!
 }
 
 /**
@@ -139,23 +139,19 @@ export async function backupPage(
   after: Value[] | undefined,
 ): Promise<{ rows: BackupRow[]; next?: Value[] }> {
   const source = SOURCES()[kind]
-  const { table, key, instead = {}, page } = source
+  const { table, key, without, instead = {}, page } = source
   if (after !== undefined && after.length !== key.length)
     throw new ApiError(400, '`after`: Not of this kind.')
   const columns = [
-    ...columnsOf(source).map(({ name }) => `t.${name}`),
+    ...namesOf(table).flatMap((name) => (without.includes(name) ? [] : [`t.${name}`])),
     ...Object.entries(instead).map(([name, expression]) => `${expression} AS ${name}`),
   ]
   const keys = key.map((name) => `t.${name}`).join(', ')
-  const position =
-    after &&
-    sql`AND (${sql.raw(keys)}) > (${sql.join(
-      after.map((value) => sql`${value}`),
-      sql`, `,
-    )})`
-  const rows = await db.all<BackupRow>(
-    sql`${sql.raw(`SELECT ${columns.join(', ')} FROM ${getTableName(table)} t WHERE ${rowsOf(kind)}`)}
-      ${position} ORDER BY ${sql.raw(keys)} LIMIT ${page}`,
+  const position = after ? sql`AND (${raw(keys)}) > (${join(after)})` : empty
+  const rows = await all<BackupRow>(
+    db,
+    sql`${raw(`SELECT ${columns.join(', ')} FROM ${table.name} t WHERE ${rowsOf(kind)}`)}
+      ${position} ORDER BY ${raw(keys)} LIMIT ${page}`,
   )
   const last = rows.length < page ? undefined : rows.at(-1)
   return { rows, ...(last && { next: key.map((name) => last[name]!) }) }
@@ -176,15 +172,13 @@ export async function restoreRows(db: Database, kind: BackupKind, rows: BackupRo
     for (const name of json)
       if (!isJson(row[name])) throw new ApiError(400, `\`rows.${index}.${name}\`: Expected JSON.`)
   }
-  const names = Object.values(getTableColumns(table)).map(({ name }) => name)
+  const names = namesOf(table)
   const values = names.map((name) => `value->>'${name}'`)
-  const insert = `INSERT INTO ${getTableName(table)} (${names.join(', ')}) SELECT ${values.join(', ')} FROM json_each(`
+  const insert = `INSERT INTO ${table.name} (${names.join(', ')}) SELECT ${values.join(', ')} FROM json_each(`
   let stored = 0
   for (const some of portions(rows)) {
     // Not `meta.changes`: D1 also counts the rows that triggers write.
-    const written = await db.all(
-      sql`${sql.raw(insert)}${some}) WHERE true ON CONFLICT DO NOTHING RETURNING 1`,
-    )
+    const written = await all(db, sql`${raw(insert)}${some}) WHERE true ON CONFLICT DO NOTHING RETURNING 1`)
     stored += written.length
   }
   return stored
@@ -219,20 +213,21 @@ function portions(rows: BackupRow[]): string[] {
 }
 
 /** @throws ApiError 400 */
-function requireColumns(table: SQLiteTable, row: BackupRow, index: number): void {
-  for (const { name, notNull, dataType } of Object.values(getTableColumns(table))) {
+function requireColumns({ columns }: Table, row: BackupRow, index: number): void {
+  for (const [property, kind] of Object.entries(columns)) {
+    const name = columnOf(property)
     const value = row[name] ?? null
-    const wanted = dataType === 'string' ? 'string' : 'number'
-    if (value === null ? notNull : typeof value !== wanted)
+    const wanted = kind.startsWith('text') ? 'string' : 'number'
+    if (value === null ? !kind.endsWith('?') : typeof value !== wanted)
       throw new ApiError(400, `\`rows.${index}.${name}\`: Expected a ${wanted}.`)
   }
 }
 
 /** The objects of collections, by name. */
 export async function historyIds(db: Database, names: string[]): Promise<Map<string, string>> {
-  const rows = await db
-    .select({ name: collections.name, objectId: collections.objectId })
-    .from(collections)
-    .where(sql`${collections.name} IN (SELECT value FROM json_each(${JSON.stringify(names)}))`)
+  const rows = await all<{ name: string; objectId: string }>(
+    db,
+    sql`${select(collections, 'name', 'objectId')} WHERE ${isIn('name', names)}`,
+  )
   return new Map(rows.map(({ name, objectId }) => [name, objectId]))
 }

@@ -1,7 +1,7 @@
 /** Rows of conversations: filtered, listed, owned, and marked as erased. */
-import { and, asc, between, desc, eq, gt, gte, inArray, lt, ne, type SQL, sql } from 'drizzle-orm'
-import type { Database } from './client'
-import { conversations, erasures, feedback, messages, turns } from './schema'
+import sql, { empty, join, raw, type Sql } from 'sql-template-tag'
+import { all, allOf, batch, type Database, first, insert, isIn, run, select, sets } from './client'
+import { conversations, erasures, type RowOf } from './schema'
 
 // =============================================================================
 // Filters for the list of conversations, besides the owner.
@@ -42,40 +42,42 @@ const MOST_MATCHES = 5_000
 /** A search for parts of words reads the texts of this many turns, the latest ones. Each takes 4 microseconds. */
 const MOST_READ = 20_000
 
-function filteredBy(filter: ConversationFilter): SQL | undefined {
-  const { rating, giver, unanswered, failed, from, to, words } = filter
-  return and(
-    from === undefined ? undefined : gte(conversations.updatedAt, from),
-    to === undefined ? undefined : lt(conversations.updatedAt, to),
-    rating && sql`${conversations.id} IN ${rated(rating, giver)}`,
-    // Word these two conditions exactly as the partial indexes do, or SQLite does not use those.
-    unanswered
-      ? sql`EXISTS (SELECT 1 FROM ${turns} WHERE ${turns.conversationId} = ${conversations.id}
-          AND citations = '[]' AND timings <> '{}' AND replaced_by IS NULL)`
-      : undefined,
-    failed ? sql`failed_at IS NOT NULL` : undefined,
-    words &&
-      sql`${conversations.id} IN (SELECT ${turns.conversationId} FROM ${turns}
-        WHERE ${matching(words)} AND replaced_by IS NULL)`,
-  )
-}
+const filteredBy = ({
+  rating,
+  giver,
+  unanswered,
+  failed,
+  from,
+  to,
+  words,
+}: ConversationFilter): (Sql | undefined)[] => [
+  from === undefined ? undefined : sql`updated_at >= ${from}`,
+  to === undefined ? undefined : sql`updated_at < ${to}`,
+  rating &&
+    sql`id IN (SELECT conversation_id FROM feedback WHERE rating = ${rating}
+      ${giver === undefined ? empty : sql`AND giver = ${giver}`})`,
+  // Word these two conditions exactly as the partial indexes do, or SQLite does not use those.
+  unanswered
+    ? sql`EXISTS (SELECT 1 FROM turns WHERE turns.conversation_id = conversations.id
+        AND citations = '[]' AND timings <> '{}' AND replaced_by IS NULL)`
+    : undefined,
+  failed ? sql`failed_at IS NOT NULL` : undefined,
+  words && sql`id IN (SELECT conversation_id FROM turns WHERE ${matching(words)} replaced_by IS NULL)`,
+]
 
-const rated = (rating: 'up' | 'down', giver: string | undefined): SQL =>
-  sql`(SELECT ${feedback.conversationId} FROM ${feedback}
-    WHERE ${and(eq(feedback.rating, rating), giver === undefined ? undefined : eq(feedback.giver, giver))})`
-
-/** Row ids of turns grow with time, so the highest ones are the latest. */
-function matching({ words, parts }: SearchedWords): SQL | undefined {
+/** Row ids of turns grow with time, so the highest ones are the latest. @returns conditions, with an `AND` after each */
+function matching({ words, parts }: SearchedWords): Sql {
   const query = words.map((word) => `"${word}"*`).join(' ')
-  return and(
-    words.length === 0
-      ? undefined
-      : sql`turns.rowid IN (SELECT rowid FROM turns_text WHERE turns_text MATCH ${query}
-          ORDER BY rowid DESC LIMIT ${MOST_MATCHES})`,
-    parts.length === 0
-      ? undefined
-      : sql`turns.rowid IN (SELECT rowid FROM turns ORDER BY rowid DESC LIMIT ${MOST_READ})`,
-    ...parts.map((part) => sql`instr(${turns.question} || char(10) || ${turns.answer}, ${part}) > 0`),
+  const ofWords = sql`turns.rowid IN (SELECT rowid FROM turns_text WHERE turns_text MATCH ${query}
+    ORDER BY rowid DESC LIMIT ${MOST_MATCHES}) AND`
+  const ofLatest = sql`turns.rowid IN (SELECT rowid FROM turns ORDER BY rowid DESC LIMIT ${MOST_READ}) AND`
+  return join(
+    [
+      words.length === 0 ? empty : ofWords,
+      parts.length === 0 ? empty : ofLatest,
+      ...parts.map((part) => sql`instr(question || char(10) || answer, ${part}) > 0 AND`),
+    ],
+    ' ',
   )
 }
 
@@ -85,7 +87,7 @@ function matching({ words, parts }: SearchedWords): SQL | undefined {
 // A conversation gets `expires_at` 0 if its messages were deleted through its history collection (messages.ts), or if it
 // cannot be deleted completely now. From then on nobody finds it, and the sweep erases the rest.
 
-export type ConversationRow = typeof conversations.$inferSelect
+export type ConversationRow = RowOf<typeof conversations>
 
 /** Where a page of conversations ended. */
 export interface PageEnd {
@@ -100,25 +102,26 @@ export interface PageEnd {
 export const listConversationRows = (
   db: Database,
   { owner, userId, proof, after, limit, now, filter = {} }: ConversationQuery,
-) =>
-  db
-    .select()
-    .from(conversations)
-    .where(
-      and(
-        areOf({ owner, userId, proof }),
-        filteredBy(filter),
-        // The plus stops SQLite from using this column's index. With that index it would sort all rows for one page.
-        sql`+${conversations.expiresAt} > ${now}`,
-        after && sql`(${conversations.updatedAt}, ${conversations.id}) < (${after.updatedAt}, ${after.id})`,
-      ),
-    )
-    .orderBy(
-      // Few rows match these filters, and each filter has an index. So stop SQLite from walking all conversations.
-      filter.words || filter.rating ? desc(sql`+${conversations.updatedAt}`) : desc(conversations.updatedAt),
-      desc(conversations.id),
-    )
-    .limit(limit)
+): Promise<ConversationRow[]> => {
+  const conditions = allOf(
+    ...areOf({ owner, userId, proof }),
+    ...filteredBy(filter),
+    isAlive(now),
+    after && sql`(updated_at, id) < (${after.updatedAt}, ${after.id})`,
+  )
+  // Few rows match these filters, and each filter has an index. So stop SQLite from walking all conversations.
+  const order = raw(filter.words || filter.rating ? '+updated_at' : 'updated_at')
+  return all(
+    db,
+    sql`${select(conversations)} WHERE ${conditions} ORDER BY ${order} DESC, id DESC LIMIT ${limit}`,
+  )
+}
+
+/**
+ * Conversations that have not expired. The plus stops SQLite from using this column's index. With that index it would sort all rows
+ * for one page.
+ */
+export const isAlive = (now: number): Sql => sql`+expires_at > ${now}`
 
 /** Whose conversations; absent: any. */
 export interface Of {
@@ -128,14 +131,12 @@ export interface Of {
 }
 
 /** SQLite uses a partial index only for a query that repeats the index's condition. */
-export const areOf = ({ owner, userId, proof }: Of) =>
-  and(
-    owner === undefined ? undefined : eq(conversations.owner, owner),
-    userId === undefined ? undefined : eq(conversations.userId, userId),
-    userId ? sql`${conversations.userId} <> ''` : undefined,
-    proof === undefined ? undefined : eq(conversations.proof, proof),
-    proof === undefined ? undefined : sql`${conversations.proof} <> ''`,
-  )
+export const areOf = ({ owner, userId, proof }: Of): (Sql | undefined)[] => [
+  owner === undefined ? undefined : sql`owner = ${owner}`,
+  userId === undefined ? undefined : sql`user_id = ${userId}`,
+  userId ? sql`user_id <> ''` : undefined,
+  proof === undefined ? undefined : sql`proof = ${proof} AND proof <> ''`,
+]
 
 interface ConversationQuery extends Of {
   after?: PageEnd
@@ -145,29 +146,23 @@ interface ConversationQuery extends Of {
 }
 
 /** A conversation that has not expired. @param now milliseconds */
-export async function findConversationRow(
+export const findConversationRow = (
   db: Database,
   id: string,
   now: number,
-): Promise<ConversationRow | undefined> {
-  const [row] = await db
-    .select()
-    .from(conversations)
-    .where(and(eq(conversations.id, id), gt(conversations.expiresAt, now)))
-  return row
-}
+): Promise<ConversationRow | undefined> =>
+  first(db, sql`${select(conversations)} WHERE id = ${id} AND expires_at > ${now}`)
 
 /** Some conversations of a user, expired or not. @param of.owner undefined: whatever key began them */
 export const conversationsOfUser = (
   db: Database,
-  { owner, userId, proof }: Of,
+  whose: Of,
   limit: number,
 ): Promise<Pick<ConversationRow, 'id' | 'historyId'>[]> =>
-  db
-    .select({ id: conversations.id, historyId: conversations.historyId })
-    .from(conversations)
-    .where(areOf({ owner, userId, proof }))
-    .limit(limit)
+  all(
+    db,
+    sql`${select(conversations, 'id', 'historyId')} WHERE ${allOf(sql`true`, ...areOf(whose))} LIMIT ${limit}`,
+  )
 
 export interface EmptiedConversation extends Pick<ConversationRow, 'id' | 'historyId'> {
   /** 1 if messages with its id have arrived since, for example from a restored backup */
@@ -180,16 +175,12 @@ export const emptiedConversations = (
   after: string,
   limit: number,
 ): Promise<EmptiedConversation[]> =>
-  db
-    .select({
-      id: conversations.id,
-      historyId: conversations.historyId,
-      refilled: sql<number>`EXISTS (SELECT 1 FROM ${messages} WHERE ${messages.conversationId} = ${conversations.id})`,
-    })
-    .from(conversations)
-    .where(and(eq(conversations.expiresAt, 0), gt(conversations.id, after)))
-    .orderBy(asc(conversations.id))
-    .limit(limit)
+  all(
+    db,
+    sql`SELECT id, history_id AS historyId,
+      EXISTS (SELECT 1 FROM messages WHERE messages.conversation_id = conversations.id) AS refilled
+      FROM conversations WHERE expires_at = 0 AND id > ${after} ORDER BY id LIMIT ${limit}`,
+  )
 
 /** A conversation as its object reports it. Its turns are counted here. */
 export type ConversationEntry = Omit<ConversationRow, 'turns' | 'proof' | 'name' | 'details' | 'failedAt'> & {
@@ -205,40 +196,37 @@ export type ConversationEntry = Omit<ConversationRow, 'turns' | 'proof' | 'name'
  * The row of an earlier conversation with this id goes first. So the update needs to set only what a turn changes: SQLite
  * writes every index with a column that is set, even to the value that it has, and each is billed as a row.
  */
-export function upsertConversation(db: Database, conversation: ConversationEntry) {
-  const { id, createdAt, historyId, modelId, title, details, expiresAt } = conversation
-  const many = sql`(SELECT count(*) FROM ${turns} WHERE ${turns.conversationId} = ${id} AND ${turns.replacedBy} IS NULL)`
+export function upsertConversation(conversation: ConversationEntry): Sql[] {
+  const { id, createdAt, historyId, modelId, title, details, failedAt, proof, expiresAt } = conversation
+  const turns = sql`(SELECT count(*) FROM turns WHERE conversation_id = ${id} AND replaced_by IS NULL)`
+  const changes = sets<typeof conversations>({
+    historyId,
+    modelId,
+    title,
+    details,
+    turns,
+    failedAt: failedAt === undefined ? undefined : failedSince(failedAt),
+    // A migration may have marked a conversation of an earlier version as proven. Keep that mark.
+    proof: proof ? sql`max(proof, excluded.proof)` : undefined,
+    updatedAt: sql`max(updated_at, excluded.updated_at)`,
+    // If it is about to be erased, a late write does not change that.
+    expiresAt: sql`CASE WHEN expires_at = 0 THEN 0 ELSE max(expires_at, ${expiresAt}) END`,
+  })
   return [
-    db.delete(conversations).where(and(eq(conversations.id, id), ne(conversations.createdAt, createdAt))),
-    db
-      .insert(conversations)
-      .values({ ...conversation, turns: many })
-      .onConflictDoUpdate({
-        target: conversations.id,
-        set: {
-          historyId,
-          modelId,
-          title,
-          ...(details !== undefined && { details }),
-          turns: many,
-          ...(conversation.failedAt !== undefined && {
-            failedAt: sql`max(coalesce(${conversations.failedAt}, 0), excluded.failed_at)`,
-          }),
-          // A migration may have marked a conversation of an earlier version as proven. Keep that mark.
-          ...(conversation.proof && { proof: sql`max(${conversations.proof}, excluded.proof)` }),
-          updatedAt: sql`max(${conversations.updatedAt}, excluded.updated_at)`,
-          // If it is about to be erased, a late write does not change that.
-          expiresAt: sql`CASE WHEN ${conversations.expiresAt} = 0 THEN 0
-            ELSE max(${conversations.expiresAt}, ${expiresAt}) END`,
-        },
-      }),
-  ] as const
+    sql`DELETE FROM conversations WHERE id = ${id} AND created_at <> ${createdAt}`,
+    sql`${insert(conversations, { ...conversation, turns })} ON CONFLICT (id) DO UPDATE SET ${changes}`,
+  ]
 }
+
+const failedSince = (at: number): Sql => sql`max(coalesce(failed_at, 0), ${at})`
 
 /** Gives a conversation a title that its turns do not change. A memory has it in its details too. */
 export async function nameConversation(db: Database, id: string, name: string): Promise<void> {
-  const details = sql`CASE WHEN ${conversations.details} IS NOT NULL THEN json_set(${conversations.details}, '$.name', ${name}) END`
-  await db.update(conversations).set({ name, details }).where(eq(conversations.id, id))
+  await run(
+    db,
+    sql`UPDATE conversations SET name = ${name},
+      details = CASE WHEN details IS NOT NULL THEN json_set(details, '$.name', ${name}) END WHERE id = ${id}`,
+  )
 }
 
 /**
@@ -247,11 +235,11 @@ export async function nameConversation(db: Database, id: string, name: string): 
  */
 export async function recordBeginning(db: Database, conversation: ConversationEntry): Promise<boolean> {
   const marks = await marksFor(conversation)
-  const [erasures] = await db.batch([
-    erasureSince(db, conversation.createdAt, marks),
-    ...upsertConversation(db, conversation),
+  const [erased] = await batch(db, [
+    erasureSince(conversation.createdAt, marks),
+    ...upsertConversation(conversation),
   ])
-  return erasures.length > 0
+  return erased!.results.length > 0
 }
 
 /** A conversation with a turn that failed. Both times are in milliseconds since 1970. */
@@ -267,35 +255,32 @@ export async function recordFailure(
   db: Database,
   { id, createdAt, failedAt }: FailedConversation,
 ): Promise<void> {
-  await db
-    .update(conversations)
-    .set({ failedAt: sql`max(coalesce(${conversations.failedAt}, 0), ${failedAt})` })
-    .where(and(eq(conversations.id, id), eq(conversations.createdAt, createdAt)))
+  await run(
+    db,
+    sql`UPDATE conversations SET failed_at = ${failedSince(failedAt)} WHERE id = ${id} AND created_at = ${createdAt}`,
+  )
 }
 
 /** Hides a conversation until its rows can be removed. */
 export async function hideConversation(db: Database, id: string): Promise<void> {
-  await db.update(conversations).set({ expiresAt: 0 }).where(eq(conversations.id, id))
+  await run(db, sql`UPDATE conversations SET expires_at = 0 WHERE id = ${id}`)
 }
 
 /** Removes the rows of a conversation and its turns. Its history collection removes the messages. */
 export async function deleteConversationRows(db: Database, id: string): Promise<void> {
-  await db.batch([
-    db.delete(turns).where(eq(turns.conversationId, id)),
-    db.delete(conversations).where(eq(conversations.id, id)),
+  await batch(db, [
+    sql`DELETE FROM turns WHERE conversation_id = ${id}`,
+    sql`DELETE FROM conversations WHERE id = ${id}`,
   ])
 }
 
 /** Deletes some expired conversations. Their objects expire by their own alarms. @returns how many */
-export async function deleteExpiredConversations(db: Database, now: number, limit: number): Promise<number> {
-  const expired = db
-    .select({ id: conversations.id })
-    .from(conversations)
-    .where(between(conversations.expiresAt, 1, now))
-    .limit(limit)
-  const { meta } = await db.delete(conversations).where(sql`${conversations.id} IN ${expired}`)
-  return meta.changes
-}
+export const deleteExpiredConversations = (db: Database, now: number, limit: number): Promise<number> =>
+  run(
+    db,
+    sql`DELETE FROM conversations WHERE id IN
+      (SELECT id FROM conversations WHERE expires_at BETWEEN 1 AND ${now} LIMIT ${limit})`,
+  )
 
 // =============================================================================
 // Marks that a user's conversations were erased, for conversations that D1 does not know of yet. When D1 learns of
@@ -306,8 +291,6 @@ export async function deleteExpiredConversations(db: Database, now: number, limi
 
 /** How long a record may take to reach D1 and still find the mark, in milliseconds. */
 const KEPT_MS = 30 * 86_400_000
-
-type Row = typeof conversations.$inferSelect
 
 /**
  * Whose conversations were erased: a user's, with one key or any key, and only those that the user is proven to own.
@@ -328,10 +311,8 @@ async function markId({ userId, owner, proof }: Erased): Promise<string> {
 
 /** Leaves a mark, and replaces an earlier one. @param now milliseconds */
 export async function markErased(db: Database, erased: Erased, now: number): Promise<void> {
-  await db
-    .insert(erasures)
-    .values({ id: await markId(erased), at: now })
-    .onConflictDoUpdate({ target: erasures.id, set: { at: sql`max(${erasures.at}, excluded.at)` } })
+  const mark = insert(erasures, { id: await markId(erased), at: now })
+  await run(db, sql`${mark} ON CONFLICT (id) DO UPDATE SET at = max(at, excluded.at)`)
 }
 
 /** Ids of the marks that concern a conversation. */
@@ -339,7 +320,7 @@ export const marksFor = ({
   userId,
   owner,
   proof,
-}: Pick<Row, 'userId' | 'owner'> & { proof?: string }): Promise<string[]> =>
+}: Pick<ConversationRow, 'userId' | 'owner'> & { proof?: string }): Promise<string[]> =>
   Promise.all([
     markId({ userId }),
     markId({ userId, owner }),
@@ -350,19 +331,12 @@ export const marksFor = ({
  * Whether a conversation has to be erased. Belongs in the transaction that writes it. @param marks ids from
  * `marksFor`
  */
-export const erasureSince = (db: Database, createdAt: number, marks: string[]) =>
-  db
-    .select({ id: erasures.id })
-    .from(erasures)
-    .where(and(inArray(erasures.id, marks), gte(erasures.at, createdAt)))
+export const erasureSince = (createdAt: number, marks: string[]): Sql =>
+  sql`SELECT id FROM erasures WHERE ${isIn('id', marks)} AND at >= ${createdAt}`
 
 /** Deletes some marks that are too old to concern any record. @param now milliseconds @returns how many */
-export async function deleteOldMarks(db: Database, now: number, limit: number): Promise<number> {
-  const old = db
-    .select({ id: erasures.id })
-    .from(erasures)
-    .where(lt(erasures.at, now - KEPT_MS))
-    .limit(limit)
-  const { meta } = await db.delete(erasures).where(inArray(erasures.id, old))
-  return meta.changes
-}
+export const deleteOldMarks = (db: Database, now: number, limit: number): Promise<number> =>
+  run(
+    db,
+    sql`DELETE FROM erasures WHERE id IN (SELECT id FROM erasures WHERE at < ${now - KEPT_MS} LIMIT ${limit})`,
+  )

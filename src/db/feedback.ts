@@ -1,9 +1,9 @@
 /** People's feedback on answers. The triggers of migration 0010 delete a row together with its turn. */
-import { and, eq, sql } from 'drizzle-orm'
-import type { Database } from './client'
-import { feedback, turns } from './schema'
+import sql from 'sql-template-tag'
+import { all, allOf, type Database, first, isIn, returning, run, select } from './client'
+import { feedback, type RowOf } from './schema'
 
-export type FeedbackRow = typeof feedback.$inferSelect
+export type FeedbackRow = RowOf<typeof feedback> & { rating: 'up' | 'down' | null }
 
 export type NewFeedback = Omit<FeedbackRow, 'createdAt' | 'updatedAt'>
 
@@ -12,63 +12,54 @@ export const MOST_GIVERS = 100
 
 type Place = Pick<FeedbackRow, 'conversationId' | 'turn'>
 
-const ofGiver = ({ conversationId, turn }: Place, giver: string) =>
-  and(eq(feedback.conversationId, conversationId), eq(feedback.turn, turn), eq(feedback.giver, giver))
-
 /**
  * Stores a giver's feedback on a turn and replaces their earlier one. This is one statement, so that no row remains
  * if the turn is deleted at the same time.
  * @param now milliseconds
  * @returns the row; undefined if there is no such turn, or MOST_GIVERS others have given feedback
  */
-export async function putFeedback(
+export const putFeedback = (
   db: Database,
-  given: NewFeedback,
+  { conversationId, turn, giver, rating, score, comment, reasons }: NewFeedback,
   now: number,
-): Promise<FeedbackRow | undefined> {
-  const { conversationId, turn, giver, rating, score, comment, reasons } = given
-  const others = sql`(SELECT count(*) FROM ${feedback} WHERE ${feedback.conversationId} = ${conversationId}
-    AND ${feedback.turn} = ${turn} AND ${feedback.giver} <> ${giver})`
-  const [row] = await db
-    .insert(feedback)
-    .select(
-      sql`SELECT ${turns.conversationId}, ${turns.turn}, ${giver}, ${rating}, ${score}, ${comment}, ${reasons}, ${now}, ${now}
-        FROM ${turns} WHERE ${turns.conversationId} = ${conversationId} AND ${turns.turn} = ${turn}
-        AND ${turns.expiresAt} > ${now} AND ${others} < ${MOST_GIVERS}`,
-    )
-    .onConflictDoUpdate({
-      target: [feedback.conversationId, feedback.turn, feedback.giver],
-      set: { rating, score, comment, reasons, updatedAt: now },
-    })
-    .returning()
-  return row
-}
+): Promise<FeedbackRow | undefined> =>
+  first(
+    db,
+    sql`INSERT INTO feedback
+      (conversation_id, turn, giver, rating, score, comment, reasons, created_at, updated_at)
+      SELECT conversation_id, turn, ${giver}, ${rating}, ${score}, ${comment}, ${reasons}, ${now}, ${now}
+        FROM turns WHERE conversation_id = ${conversationId} AND turn = ${turn} AND expires_at > ${now}
+          AND (SELECT count(*) FROM feedback WHERE conversation_id = ${conversationId} AND turn = ${turn}
+            AND giver <> ${giver}) < ${MOST_GIVERS}
+      ON CONFLICT (conversation_id, turn, giver) DO UPDATE SET rating = excluded.rating, score = excluded.score,
+        comment = excluded.comment, reasons = excluded.reasons, updated_at = excluded.updated_at
+      ${returning(feedback)}`,
+  )
 
 /** Counts ratings by the conversation's id. Conversations without ratings are absent. */
 export async function ratingsOf(
   db: Database,
   conversations: readonly { id: string }[],
 ): Promise<Map<string, { up: number; down: number }>> {
-  const ids = JSON.stringify(conversations.map(({ id }) => id))
-  const rows = await db
-    .select({
-      id: feedback.conversationId,
-      up: sql<number>`sum(${feedback.rating} = 'up')`,
-      down: sql<number>`sum(${feedback.rating} = 'down')`,
-    })
-    .from(feedback)
-    .where(
-      sql`${feedback.conversationId} IN (SELECT value FROM json_each(${ids})) AND ${feedback.rating} IS NOT NULL`,
-    )
-    .groupBy(feedback.conversationId)
+  const ids = conversations.map(({ id }) => id)
+  const rows = await all<{ id: string; up: number; down: number }>(
+    db,
+    sql`SELECT conversation_id AS id, sum(rating = 'up') AS up, sum(rating = 'down') AS down FROM feedback
+      WHERE ${isIn('conversation_id', ids)} AND rating IS NOT NULL GROUP BY conversation_id`,
+  )
   return new Map(rows.map(({ id, up, down }) => [id, { up, down }]))
 }
 
 /** @returns whether there was anything to delete */
-export async function deleteFeedback(db: Database, place: Place, giver: string): Promise<boolean> {
-  const gone = await db.delete(feedback).where(ofGiver(place, giver)).returning({ turn: feedback.turn })
-  return gone.length > 0
-}
+export const deleteFeedback = async (
+  db: Database,
+  { conversationId, turn }: Place,
+  giver: string,
+): Promise<boolean> =>
+  (await run(
+    db,
+    sql`DELETE FROM feedback WHERE conversation_id = ${conversationId} AND turn = ${turn} AND giver = ${giver}`,
+  )) > 0
 
 /**
  * Feedback on some turns of a conversation, oldest first.
@@ -80,14 +71,11 @@ export const feedbackOn = (
   numbers: readonly number[],
   giver: string | undefined,
 ): Promise<FeedbackRow[]> =>
-  db
-    .select()
-    .from(feedback)
-    .where(
-      and(
-        eq(feedback.conversationId, conversationId),
-        sql`${feedback.turn} IN (SELECT value FROM json_each(${JSON.stringify(numbers)}))`,
-        giver === undefined ? undefined : eq(feedback.giver, giver),
-      ),
-    )
-    .orderBy(feedback.createdAt)
+  all(
+    db,
+    sql`${select(feedback)} WHERE ${allOf(
+      sql`conversation_id = ${conversationId}`,
+      isIn('turn', numbers),
+      giver === undefined ? undefined : sql`giver = ${giver}`,
+    )} ORDER BY created_at`,
+  )

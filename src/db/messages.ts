@@ -1,13 +1,13 @@
 /** Rows of history: messages, their expiry, and conversations as memories. */
-import { and, asc, count, desc, eq, gt, isNull, lt, type SQL, sql } from 'drizzle-orm'
-import type { Database } from './client'
-import { areOf, type Of } from './conversations'
-import { conversationModels, conversations, messages, type turns as Turns, turns } from './schema'
+import sql, { empty, raw, type Sql } from 'sql-template-tag'
+import { all, allOf, batch, columnOf, type Database, first, isIn, run, select, sets } from './client'
+import { areOf, type ConversationRow, isAlive, type Of } from './conversations'
+import { conversationModels, conversations, messages, type RowOf, type turns } from './schema'
 
 // =============================================================================
 // Rows of history. Every write is idempotent, because the outbox of a history collection may send it twice.
 
-export type MessageRow = typeof messages.$inferSelect
+export type MessageRow = RowOf<typeof messages>
 
 /** Changes to the messages of one history. */
 export interface MessageChanges {
@@ -28,40 +28,26 @@ export async function syncMessages(
   historyId: string,
   { rows, removed, replaced = [] }: MessageChanges,
 ): Promise<void> {
-  const incoming = sql`
+  const write = sql`
+    INSERT INTO messages (history_id, document_id, conversation_id, model_id, role, message, timestamp)
     SELECT ${historyId}, value->>'documentId', value->>'conversationId', value->>'modelId', value->>'role',
       value->>'message', value->>'timestamp'
-    FROM json_each(${JSON.stringify(rows)}) WHERE true`
-  const excluded = (column: string) => sql.raw(`excluded.${column}`)
-  const write = db
-    .insert(messages)
-    .select(incoming)
-    .onConflictDoUpdate({
-      target: [messages.historyId, messages.documentId],
-      set: {
-        conversationId: excluded('conversation_id'),
-        modelId: excluded('model_id'),
-        role: excluded('role'),
-        message: excluded('message'),
-        timestamp: excluded('timestamp'),
-      },
-    })
+    FROM json_each(${JSON.stringify(rows)}) WHERE true
+    ON CONFLICT (history_id, document_id) DO UPDATE SET conversation_id = excluded.conversation_id,
+      model_id = excluded.model_id, role = excluded.role, message = excluded.message, timestamp = excluded.timestamp`
   // Most writes remove nothing, and a turn waits for this one.
-  if (removed.length + replaced.length === 0) return void (await write)
+  if (removed.length + replaced.length === 0) return void (await run(db, write))
   const going = named(historyId, removed)
-  await db.batch([
+  await batch(db, [
     write,
-    ...(replaced.length > 0 ? [db.delete(messages).where(named(historyId, replaced))] : []),
-    ...(removed.length > 0
-      ? [withoutTraces(db, going), withoutVersions(db, going), ...removal(db, going)]
-      : []),
+    ...(replaced.length > 0 ? [sql`DELETE FROM messages WHERE ${named(historyId, replaced)}`] : []),
+    ...(removed.length > 0 ? [withoutTraces(going), withoutVersions(going), ...removal(going)] : []),
   ])
 }
 
 /** Selects messages by their documents' ids. */
-const named = (historyId: string, documentIds: string[]): SQL =>
-  sql`${messages.historyId} = ${historyId} AND ${messages.documentId} IN
-    (SELECT value FROM json_each(${JSON.stringify(documentIds)}))`
+const named = (historyId: string, documentIds: string[]): Sql =>
+  sql`messages.history_id = ${historyId} AND ${isIn('messages.document_id', documentIds)}`
 
 /**
  * Removes messages and the records of their turns, which quote them. A conversation without messages gets
@@ -70,62 +56,45 @@ const named = (historyId: string, documentIds: string[]): SQL =>
  * Messages identify their turn only by its second. Another turn in the same second loses its record too, which is the
  * safe mistake.
  */
-function removal(db: Database, going: SQL) {
-  const concerned = sql`SELECT ${messages.conversationId} FROM ${messages} WHERE ${going}`
-  return [
-    db.delete(turns).where(
-      sql`(${turns.conversationId}, ${turns.createdAt} / 1000) IN
-          (SELECT ${messages.conversationId}, ${messages.timestamp} FROM ${messages} WHERE ${going})`,
-    ),
-    db
-      .update(conversations)
-      .set({ expiresAt: 0 })
-      .where(
-        sql`${conversations.id} IN (${concerned}) AND NOT EXISTS (SELECT 1 FROM ${messages}
-          WHERE ${messages.conversationId} = ${conversations.id} AND NOT (${going}))`,
-      ),
-    db.delete(messages).where(going),
-  ] as const
-}
+const removal = (going: Sql): Sql[] => [
+  sql`DELETE FROM turns WHERE (conversation_id, created_at / 1000) IN
+    (SELECT conversation_id, timestamp FROM messages WHERE ${going})`,
+  sql`UPDATE conversations SET expires_at = 0 WHERE id IN ${conversationsOf(going)}
+    AND NOT EXISTS (SELECT 1 FROM messages WHERE conversation_id = conversations.id AND NOT (${going}))`,
+  sql`DELETE FROM messages WHERE ${going}`,
+]
+
+const conversationsOf = (going: Sql): Sql => sql`(SELECT conversation_id FROM messages WHERE ${going})`
 
 /**
  * When messages are deleted on purpose, the traces and suggestions of later turns are removed too, since they may
  * quote them.
  */
-const withoutTraces = (db: Database, going: SQL) =>
-  db
-    .update(turns)
-    .set({ trace: NO_TRACE, followups: NO_FOLLOWUPS })
-    .where(
-      sql`${turns.conversationId} IN (SELECT ${messages.conversationId} FROM ${messages} WHERE ${going})`,
-    )
+const withoutTraces = (going: Sql): Sql =>
+  sql`UPDATE turns SET trace = ${NO_TRACE}, followups = '[]' WHERE conversation_id IN ${conversationsOf(going)}`
 
 /** Nor do versions stay that others replaced: the question that was deleted may be one of them in other words. */
-const withoutVersions = (db: Database, going: SQL) =>
-  db.delete(turns).where(
-    sql`${turns.replacedBy} IS NOT NULL
-      AND ${turns.conversationId} IN (SELECT ${messages.conversationId} FROM ${messages} WHERE ${going})`,
-  )
+const withoutVersions = (going: Sql): Sql =>
+  sql`DELETE FROM turns WHERE replaced_by IS NOT NULL AND conversation_id IN ${conversationsOf(going)}`
 
 /** Stands in for a trace that was removed. */
 export const NO_TRACE = JSON.stringify({ question: '', searches: [], calls: [], shortened: true })
-const NO_FOLLOWUPS = '[]'
 
 /** Messages that one step removes. D1 runs one query at a time, so a long one delays everybody. */
 export const HISTORY_STEP = 500
 
 /** Removes some messages of a deleted history collection. @returns how many; fewer than a step at the end */
 export async function deleteSomeOfHistory(db: Database, historyId: string): Promise<number> {
-  const some = sql`SELECT some.document_id FROM ${messages} some WHERE some.history_id = ${historyId}
+  const some = sql`SELECT some.document_id FROM messages some WHERE some.history_id = ${historyId}
     ORDER BY some.document_id LIMIT ${HISTORY_STEP}`
-  const going = sql`${messages.historyId} = ${historyId} AND ${messages.documentId} IN (${some})`
-  const [, , removed] = await db.batch(removal(db, going))
-  return removed.meta.changes
+  const going = sql`messages.history_id = ${historyId} AND messages.document_id IN (${some})`
+  const [, , removed] = await batch(db, removal(going))
+  return removed!.meta.changes
 }
 
 /** Removes expired messages, by their documents' ids. */
 export async function deleteMessages(db: Database, historyId: string, documentIds: string[]): Promise<void> {
-  await db.batch(removal(db, named(historyId, documentIds)))
+  await batch(db, removal(named(historyId, documentIds)))
 }
 
 // =============================================================================
@@ -148,18 +117,12 @@ export interface ExpiredMessage {
  * @param now unix seconds
  */
 export const expiryRules = (db: Database, now: number, after: string, limit: number): Promise<ExpiryRule[]> =>
-  db
-    .select({ id: conversationModels.id, ttl: conversationModels.ttl })
-    .from(conversationModels)
-    .where(
-      and(
-        gt(conversationModels.id, after),
-        sql`EXISTS (SELECT 1 FROM ${messages} WHERE ${messages.modelId} = ${conversationModels.id}
-          AND ${messages.timestamp} < ${now} - ${conversationModels.ttl})`,
-      ),
-    )
-    .orderBy(asc(conversationModels.id))
-    .limit(limit)
+  all(
+    db,
+    sql`${select(conversationModels, 'id', 'ttl')} WHERE id > ${after}
+      AND EXISTS (SELECT 1 FROM messages WHERE model_id = conversation_models.id AND timestamp < ${now} - ttl)
+      ORDER BY id LIMIT ${limit}`,
+  )
 
 /** A model's messages from before a time (unix seconds), oldest first. */
 export const expiredMessages = (
@@ -168,33 +131,29 @@ export const expiredMessages = (
   before: number,
   limit: number,
 ): Promise<ExpiredMessage[]> =>
-  db
-    .select({ historyId: messages.historyId, documentId: messages.documentId })
-    .from(messages)
-    .where(and(eq(messages.modelId, modelId), lt(messages.timestamp, before)))
-    .orderBy(asc(messages.timestamp))
-    .limit(limit)
+  all(
+    db,
+    sql`${select(messages, 'historyId', 'documentId')} WHERE model_id = ${modelId} AND timestamp < ${before}
+      ORDER BY timestamp LIMIT ${limit}`,
+  )
 
 /** How long messages of a deleted model may still arrive: from running turns, and after an outage of D1. */
 const ON_THEIR_WAY_S = 86_400
 
 /** Deletes the rows of models that were deleted a while ago and have no messages left. @param now unix seconds */
 export async function forgetDeletedModels(db: Database, now: number): Promise<void> {
-  await db
-    .delete(conversationModels)
-    .where(
-      and(
-        lt(conversationModels.deletedAt, now - ON_THEIR_WAY_S),
-        sql`NOT EXISTS (SELECT 1 FROM ${messages} WHERE ${messages.modelId} = ${conversationModels.id})`,
-      ),
-    )
+  await run(
+    db,
+    sql`DELETE FROM conversation_models WHERE deleted_at < ${now - ON_THEIR_WAY_S}
+      AND NOT EXISTS (SELECT 1 FROM messages WHERE model_id = conversation_models.id)`,
+  )
 }
 
 // =============================================================================
 // Conversations as OpenSearch's memories: numbered pages, and the details of messages.
 
 export type MessageTurn = Pick<
-  typeof Turns.$inferSelect,
+  RowOf<typeof turns>,
   'conversationId' | 'turn' | 'question' | 'answer' | 'createdAt'
 > & {
   /** JSON of MessageDetails; null: none */
@@ -216,30 +175,16 @@ export const pageOfConversations = (
   whose: Of,
   by: 'createdAt' | 'updatedAt',
   { limit, offset, now }: Page,
-) =>
-  db
-    .select()
-    .from(conversations)
-    .where(
-      and(
-        areOf(whose),
-        // The plus stops SQLite from using this column's index. With that index it would sort all rows for one page.
-        sql`+${conversations.expiresAt} > ${now}`,
-      ),
-    )
-    .orderBy(desc(conversations[by]), desc(sql`rowid`))
-    .limit(limit)
-    .offset(offset)
+): Promise<ConversationRow[]> =>
+  all(
+    db,
+    sql`${select(conversations)} WHERE ${allOf(...areOf(whose), isAlive(now))}
+      ORDER BY ${raw(columnOf(by))} DESC, rowid DESC LIMIT ${limit} OFFSET ${offset}`,
+  )
 
-const MESSAGE = {
-  conversationId: turns.conversationId,
-  turn: turns.turn,
-  question: turns.question,
-  answer: turns.answer,
-  createdAt: turns.createdAt,
-  more: sql<string | null>`json_extract(${turns.trace}, '$.message')`,
-  traces: sql<string | null>`json_extract(${turns.trace}, '$.traces')`,
-}
+const MESSAGES =
+  raw(`SELECT conversation_id AS conversationId, turn, question, answer, created_at AS createdAt,
+  json_extract(trace, '$.message') AS more, json_extract(trace, '$.traces') AS traces FROM turns`)
 
 /** Turns of a conversation by their numbers. @param order of the numbers */
 export const pageOfTurns = (
@@ -247,49 +192,51 @@ export const pageOfTurns = (
   conversationId: string,
   order: 'asc' | 'desc',
   { limit, offset, now }: Page,
-) =>
-  db
-    .select(MESSAGE)
-    .from(turns)
-    .where(and(eq(turns.conversationId, conversationId), gt(turns.expiresAt, now), isNull(turns.replacedBy)))
-    .orderBy(order === 'asc' ? asc(turns.turn) : desc(turns.turn))
-    .limit(limit)
-    .offset(offset)
+): Promise<MessageTurn[]> =>
+  all(
+    db,
+    sql`${MESSAGES} WHERE ${areListed(conversationId, now)}
+      ORDER BY turn ${raw(order)} LIMIT ${limit} OFFSET ${offset}`,
+  )
 
-export async function findMessageTurn(
+/** The turns of a conversation that have not expired, without versions that others replaced. */
+const areListed = (conversationId: string, now: number): Sql =>
+  sql`conversation_id = ${conversationId} AND expires_at > ${now} AND replaced_by IS NULL`
+
+export const findMessageTurn = (
   db: Database,
   conversationId: string,
   turn: number,
   now: number,
-): Promise<MessageTurn | undefined> {
-  const [row] = await db
-    .select(MESSAGE)
-    .from(turns)
-    .where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn), gt(turns.expiresAt, now)))
-  return row
-}
+): Promise<MessageTurn | undefined> =>
+  first(
+    db,
+    sql`${MESSAGES} WHERE conversation_id = ${conversationId} AND turn = ${turn} AND expires_at > ${now}`,
+  )
 
 /**
  * The first messages of a client's transcript, from before the first turn. Oldest first,
  * timestamps in seconds.
  */
-export const messagesBeforeTurns = (db: Database, conversationId: string, most: number) => {
-  const begun = sql`(SELECT ${turns.createdAt} / 1000 FROM ${turns} WHERE ${turns.conversationId} = ${conversationId}
-    ORDER BY ${turns.turn} LIMIT 1)`
-  return db
-    .select({ role: messages.role, message: messages.message, timestamp: messages.timestamp })
-    .from(messages)
-    .where(and(eq(messages.conversationId, conversationId), lt(messages.timestamp, begun)))
-    .orderBy(asc(messages.timestamp), asc(sql`rowid`))
-    .limit(most)
-}
+export const messagesBeforeTurns = (
+  db: Database,
+  conversationId: string,
+  most: number,
+): Promise<Pick<MessageRow, 'role' | 'message' | 'timestamp'>[]> =>
+  all(
+    db,
+    sql`${select(messages, 'role', 'message', 'timestamp')} WHERE conversation_id = ${conversationId}
+      AND timestamp < (SELECT created_at / 1000 FROM turns WHERE conversation_id = ${conversationId}
+        ORDER BY turn LIMIT 1)
+      ORDER BY timestamp, rowid LIMIT ${most}`,
+  )
 
 /** How many turns a conversation has that have not expired. */
 export async function countTurns(db: Database, conversationId: string, now: number): Promise<number> {
-  const [row] = await db
-    .select({ many: count() })
-    .from(turns)
-    .where(and(eq(turns.conversationId, conversationId), gt(turns.expiresAt, now), isNull(turns.replacedBy)))
+  const row = await first<{ many: number }>(
+    db,
+    sql`SELECT count(*) AS many FROM turns WHERE ${areListed(conversationId, now)}`,
+  )
   return row!.many
 }
 
@@ -301,17 +248,17 @@ export async function mergeDetails(
   title: string | undefined,
   now: number,
 ) {
-  const [row] = await db
-    .update(conversations)
-    .set({
-      details: sql`json_set(json_patch(coalesce(${conversations.details}, '{}'), ${JSON.stringify(patch)}), '$.version',
-        coalesce(json_extract(${conversations.details}, '$.version'), 1) + 1)`,
-      updatedAt: now,
-      // The latest name wins, whoever set it.
-      ...(title !== undefined && { title, name: null }),
-    })
-    .where(eq(conversations.id, id))
-    .returning({ details: conversations.details })
+  const changes = sets<typeof conversations>({
+    details: sql`json_set(json_patch(coalesce(details, '{}'), ${JSON.stringify(patch)}), '$.version',
+      coalesce(json_extract(details, '$.version'), 1) + 1)`,
+    updatedAt: now,
+    // The latest name wins, whoever set it.
+    ...(title !== undefined && { title, name: null }),
+  })
+  const row = await first<{ details: string }>(
+    db,
+    sql`UPDATE conversations SET ${changes} WHERE id = ${id} RETURNING details`,
+  )
   return row?.details ?? '{}'
 }
 
@@ -323,17 +270,16 @@ export async function mergeMessage(
   patch: unknown,
   answer: string | undefined,
 ): Promise<number> {
-  const message = sql`json_patch(coalesce(json_extract(${turns.trace}, '$.message'), '{}'), ${JSON.stringify(patch)})`
-  const version = sql`coalesce(json_extract(${turns.trace}, '$.message.version'), 1) + 1`
-  const [row] = await db
-    .update(turns)
-    .set({
-      trace: sql`json_set(${turns.trace}, '$.message', json(json_set(${message}, '$.version', ${version})))`,
-      // Citations point to places in the old text.
-      ...(answer !== undefined && { answer, citations: '[]' }),
-    })
-    .where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn)))
-    .returning({ version: sql<number>`json_extract(${turns.trace}, '$.message.version')` })
+  const message = sql`json_patch(coalesce(json_extract(trace, '$.message'), '{}'), ${JSON.stringify(patch)})`
+  const version = sql`coalesce(json_extract(trace, '$.message.version'), 1) + 1`
+  const row = await first<{ version: number }>(
+    db,
+    // Citations point to places in the old text.
+    sql`UPDATE turns SET trace = json_set(trace, '$.message', json(json_set(${message}, '$.version', ${version})))
+      ${answer === undefined ? empty : sql`, answer = ${answer}, citations = '[]'`}
+      WHERE conversation_id = ${conversationId} AND turn = ${turn}
+      RETURNING json_extract(trace, '$.message.version') AS version`,
+  )
   return row?.version ?? 1
 }
 
@@ -344,19 +290,16 @@ export async function addTrace(
   turn: number,
   trace: unknown,
 ): Promise<number | undefined> {
-  const list = sql`coalesce(json_extract(${turns.trace}, '$.traces'), json('[]'))`
-  const [row] = await db
-    .update(turns)
-    .set({
-      trace: sql`json_set(${turns.trace}, '$.traces', json_insert(${list}, '$[#]', json(${JSON.stringify(trace)})))`,
-    })
-    .where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn)))
-    .returning({ many: sql<number>`json_array_length(${turns.trace}, '$.traces')` })
+  const row = await first<{ many: number }>(
+    db,
+    sql`UPDATE turns SET trace = json_set(trace, '$.traces', json_insert(
+        coalesce(json_extract(trace, '$.traces'), json('[]')), '$[#]', json(${JSON.stringify(trace)})))
+      WHERE conversation_id = ${conversationId} AND turn = ${turn}
+      RETURNING json_array_length(trace, '$.traces') AS many`,
+  )
   return row === undefined ? undefined : row.many - 1
 }
 
 /** Whether there is any conversation, or any turn, of any owner. */
-export async function isAny(db: Database, what: 'conversation' | 'turn'): Promise<boolean> {
-  const table = what === 'turn' ? turns : conversations
-  return (await db.select({ one: sql`1` }).from(table).limit(1)).length > 0
-}
+export const isAny = async (db: Database, what: 'conversation' | 'turn'): Promise<boolean> =>
+  (await first(db, raw(`SELECT 1 FROM ${what}s LIMIT 1`))) !== undefined

@@ -2,75 +2,76 @@
  * Rows of the registry: collections, aliases, assistants and conversation models.
  */
 import { waitUntil } from 'cloudflare:workers'
-import { and, asc, desc, eq, getTableColumns, isNotNull, isNull, type SQL, sql } from 'drizzle-orm'
-import { columnsOf, type Database, database, nearby, noteWrite, type Reads } from './client'
+import sql, { raw, type Sql } from 'sql-template-tag'
+import {
+  all,
+  batch,
+  columnsOf,
+  type Database,
+  first,
+  insert,
+  isIn,
+  nearby,
+  noteWrite,
+  returning,
+  run,
+  select,
+  sets,
+} from './client'
 import type { ResourceRow } from './resources'
 import { RowCache } from './row-cache'
-import { aliases, assistants, collections, conversationModels, resources } from './schema'
+import { aliases, assistants, collections, conversationModels, type RowOf, resources } from './schema'
 
 // =============================================================================
 // Rows of the aliases registry.
 
-type AliasRow = typeof aliases.$inferSelect
+type AliasRow = RowOf<typeof aliases>
 
 export async function upsertAlias(db: Database, row: AliasRow): Promise<void> {
-  await db
-    .insert(aliases)
-    .values(row)
-    .onConflictDoUpdate({ target: aliases.name, set: { collectionName: row.collectionName } })
+  await run(
+    db,
+    sql`${insert(aliases, row)} ON CONFLICT (name) DO UPDATE SET collection_name = excluded.collection_name`,
+  )
 }
 
-export async function findAlias(db: Database, name: string): Promise<AliasRow | undefined> {
-  const [row] = await db.select().from(aliases).where(eq(aliases.name, name))
-  return row
-}
+export const findAlias = (db: Database, name: string): Promise<AliasRow | undefined> =>
+  first(db, sql`${select(aliases)} WHERE name = ${name}`)
 
-export function listAliasRows(db: Database): Promise<AliasRow[]> {
-  return db.select().from(aliases).orderBy(asc(aliases.name))
-}
+export const listAliasRows = (db: Database): Promise<AliasRow[]> =>
+  all(db, sql`${select(aliases)} ORDER BY name`)
 
 /** @returns the deleted row */
-export async function deleteAlias(db: Database, name: string): Promise<AliasRow | undefined> {
-  const [row] = await db.delete(aliases).where(eq(aliases.name, name)).returning()
-  return row
-}
+export const deleteAlias = (db: Database, name: string): Promise<AliasRow | undefined> =>
+  first(db, sql`DELETE FROM aliases WHERE name = ${name} ${returning(aliases)}`)
 
 // =============================================================================
 // Rows of the collections registry: which object holds which collection.
 
-export type CollectionRow = typeof collections.$inferSelect
+export type CollectionRow = RowOf<typeof collections>
 
 /** @returns false when the name is taken */
-export async function insertCollection(db: Database, row: typeof collections.$inferInsert): Promise<boolean> {
-  const inserted = await db.insert(collections).values(row).onConflictDoNothing().returning()
-  return inserted.length === 1
-}
+export const insertCollection = async (
+  db: Database,
+  row: Pick<CollectionRow, 'name' | 'objectId' | 'createdAt'> & Partial<CollectionRow>,
+): Promise<boolean> => (await run(db, sql`${insert(collections, row)} ON CONFLICT DO NOTHING`)) === 1
 
 /** The collection with this name or, if there is none, the one that an alias of this name points to. */
 export async function findCollectionRow(db: Database, name: string): Promise<CollectionRow | undefined> {
-  const own = db.select().from(collections).where(eq(collections.name, name))
-  const aliased = db
-    .select(getTableColumns(collections))
-    .from(aliases)
-    .innerJoin(collections, eq(collections.name, aliases.collectionName))
-    .where(eq(aliases.name, name))
-  const [[row], [target]] = await db.batch([own, aliased])
-  return row ?? target
+  const rows = await all<CollectionRow>(
+    db,
+    sql`${select(collections)} WHERE name = ${name}
+      OR name = (SELECT collection_name FROM aliases WHERE aliases.name = ${name})`,
+  )
+  return rows.find((row) => row.name === name) ?? rows[0]
 }
 
 /** Moves a collection to another engine, or changes its credentials. @returns false when it is gone */
-export async function changeEngine(
+export const changeEngine = async (
   db: Database,
   objectId: string,
   change: Pick<CollectionRow, 'engine' | 'engineConfig' | 'sealedCredentials'>,
-): Promise<boolean> {
-  const changed = await db
-    .update(collections)
-    .set(change)
-    .where(eq(collections.objectId, objectId))
-    .returning({ name: collections.name })
-  return changed.length === 1
-}
+): Promise<boolean> =>
+  (await run(db, sql`UPDATE collections SET ${sets(change)} WHERE object_id = ${objectId}`)) === 1
 
 /**
  * Swaps the collections that two names lead to, in one transaction. SQLite checks at each statement that names are
@@ -85,65 +86,46 @@ export async function switchPlaces(
   const between = `\u0000${one.objectId}`
   const stands = (name: string, objectId: string) =>
     sql`EXISTS (SELECT 1 FROM collections AS stands WHERE stands.name = ${name} AND stands.object_id = ${objectId})`
-  const call = (objectId: string, from: string, to: string, condition: SQL) =>
-    db
-      .update(collections)
-      .set({ name: to })
-      .where(and(eq(collections.objectId, objectId), eq(collections.name, from), condition))
-      .returning({ name: collections.name })
-  const [, , last] = await db.batch([
+  const call = (objectId: string, from: string, to: string, condition: Sql) =>
+    sql`UPDATE collections SET name = ${to} WHERE object_id = ${objectId} AND name = ${from} AND ${condition}`
+  const [, , last] = await batch(db, [
     call(one.objectId, one.name, between, stands(other.name, other.objectId)),
     call(other.objectId, other.name, one.name, stands(between, one.objectId)),
     call(one.objectId, between, other.name, stands(one.name, other.objectId)),
   ])
-  return last.length === 1
+  return last!.meta.changes === 1
 }
 
-export async function findCollectionByObject(
-  db: Database,
-  objectId: string,
-): Promise<CollectionRow | undefined> {
-  const [row] = await db.select().from(collections).where(eq(collections.objectId, objectId))
-  return row
-}
+export const findCollectionByObject = (db: Database, objectId: string): Promise<CollectionRow | undefined> =>
+  first(db, sql`${select(collections)} WHERE object_id = ${objectId}`)
 
 /** Stores the outline of an object's collection. @returns false when no name leads to the object */
-export async function saveOutline(db: Database, objectId: string, outline: string): Promise<boolean> {
-  const saved = await db.update(collections).set({ outline }).where(eq(collections.objectId, objectId))
-  return saved.meta.changes === 1
-}
+export const saveOutline = async (db: Database, objectId: string, outline: string): Promise<boolean> =>
+  (await run(db, sql`UPDATE collections SET outline = ${outline} WHERE object_id = ${objectId}`)) === 1
 
 /** Deletes a name, unless it belongs to another object by now. */
 export async function deleteCollection(db: Database, name: string, objectId: string): Promise<void> {
-  await db.delete(collections).where(and(eq(collections.name, name), eq(collections.objectId, objectId)))
+  await run(db, sql`DELETE FROM collections WHERE name = ${name} AND object_id = ${objectId}`)
 }
 
 /** Whether a Collection object of Parley's own stores the collection. Clusters store the others. */
 export const isOwn = ({ engine }: Pick<CollectionRow, 'engine'>): boolean => engine === 'object'
 
 /** Newest first. @param limit 0: all of them */
-export function listCollectionRows(db: Database, limit: number, offset: number): Promise<CollectionRow[]> {
-  return db
-    .select()
-    .from(collections)
-    .orderBy(desc(collections.createdAt), asc(collections.name))
-    .limit(limit > 0 ? limit : -1)
-    .offset(offset)
-}
+export const listCollectionRows = (db: Database, limit: number, offset: number): Promise<CollectionRow[]> =>
+  all(
+    db,
+    sql`${select(collections)} ORDER BY created_at DESC, name LIMIT ${limit > 0 ? limit : -1} OFFSET ${offset}`,
+  )
 
 /** Whether a collection (not an alias) has this name. */
-export async function isCollectionName(db: Database, name: string): Promise<boolean> {
-  const [row] = await db
-    .select({ name: collections.name })
-    .from(collections)
-    .where(eq(collections.name, name))
-  return row !== undefined
-}
+export const isCollectionName = async (db: Database, name: string): Promise<boolean> =>
+  (await first(db, sql`${select(collections, 'name')} WHERE name = ${name}`)) !== undefined
 
 // =============================================================================
 // Rows of assistants. Turns read them through the isolate's cache (row-cache.ts).
 
-export type AssistantRow = typeof assistants.$inferSelect
+export type AssistantRow = RowOf<typeof assistants>
 
 /**
  * How long another isolate may use an assistant that was changed or deleted, in milliseconds. An assistant decides
@@ -156,7 +138,7 @@ const heldAssistants = new RowCache<AssistantRow>('an assistant', CACHE_MS)
 export const findAssistantRow = (
   env: Pick<Cloudflare.Env, 'DB'>,
   name: string,
-): Promise<AssistantRow | undefined> => heldAssistants.find(name, () => readAssistantRow(database(env), name))
+): Promise<AssistantRow | undefined> => heldAssistants.find(name, () => readAssistantRow(env.DB, name))
 
 /** Whether `findAssistantRow` answers without a read. */
 export const isAssistantFresh = (name: string): boolean => heldAssistants.isFresh(name)
@@ -166,10 +148,10 @@ export const readingAssistants = () => heldAssistants.reading()
 
 /** Reads an assistant past the cache, for its administrator. */
 export const readAssistantRow = (db: Database, name: string): Promise<AssistantRow | undefined> =>
-  db.select().from(assistants).where(eq(assistants.name, name)).get()
+  first(db, sql`${select(assistants)} WHERE name = ${name}`)
 
 export const listAssistantRows = (db: Database): Promise<AssistantRow[]> =>
-  db.select().from(assistants).orderBy(asc(assistants.name))
+  all(db, sql`${select(assistants)} ORDER BY name`)
 
 /** Stores an assistant, and replaces one of the same name. @param now unix milliseconds */
 export async function upsertAssistantRow(
@@ -177,19 +159,22 @@ export async function upsertAssistantRow(
   { name, config }: Pick<AssistantRow, 'name' | 'config'>,
   now: number,
 ): Promise<AssistantRow> {
-  const row = await db
-    .insert(assistants)
-    .values({ name, config, createdAt: now, updatedAt: now })
-    .onConflictDoUpdate({ target: assistants.name, set: { config, updatedAt: now } })
-    .returning()
-    .get()
+  const row = await first<AssistantRow>(
+    db,
+    sql`${insert(assistants, { name, config, createdAt: now, updatedAt: now })}
+      ON CONFLICT (name) DO UPDATE SET config = excluded.config, updated_at = excluded.updated_at
+      ${returning(assistants)}`,
+  )
   heldAssistants.forget(name)
-  return row
+  return row!
 }
 
 /** @returns the deleted row */
 export async function deleteAssistantRow(db: Database, name: string): Promise<AssistantRow | undefined> {
-  const row = await db.delete(assistants).where(eq(assistants.name, name)).returning().get()
+  const row = await first<AssistantRow>(
+    db,
+    sql`DELETE FROM assistants WHERE name = ${name} ${returning(assistants)}`,
+  )
   heldAssistants.forget(name)
   return row
 }
@@ -197,7 +182,7 @@ export async function deleteAssistantRow(db: Database, name: string): Promise<As
 // =============================================================================
 // Rows of conversation models. Turns read them through the isolate's cache (row-cache.ts).
 
-export type ConversationModelRow = typeof conversationModels.$inferSelect
+export type ConversationModelRow = RowOf<typeof conversationModels>
 
 /** Once a row is this old, in milliseconds, it is read again in the background. Turns use the old row meanwhile. */
 const MODEL_CACHE_MS = 5_000
@@ -224,37 +209,25 @@ function forgetModel(id: string): void {
 }
 
 /** Reads a model that is not deleted past the cache, before changing it. */
-export async function readModel(db: Database, id: string): Promise<ConversationModelRow | undefined> {
-  const [row] = await db
-    .select()
-    .from(conversationModels)
-    .where(and(eq(conversationModels.id, id), isNull(conversationModels.deletedAt)))
-  return row
-}
+export const readModel = (db: Database, id: string): Promise<ConversationModelRow | undefined> =>
+  first(db, sql`${select(conversationModels)} WHERE id = ${id} AND deleted_at IS NULL`)
 
 export const listModelRows = (db: Database): Promise<ConversationModelRow[]> =>
-  db
-    .select()
-    .from(conversationModels)
-    .where(isNull(conversationModels.deletedAt))
-    .orderBy(conversationModels.id)
+  all(db, sql`${select(conversationModels)} WHERE deleted_at IS NULL ORDER BY id`)
+
+/** A row takes the place of a deleted model's of the same id. */
+const IN_PLACE_OF_DELETED = raw(`ON CONFLICT (id) DO UPDATE SET config = excluded.config,
+  sealed_api_key = excluded.sealed_api_key, masked_api_key = excluded.masked_api_key, ttl = excluded.ttl,
+  deleted_at = excluded.deleted_at WHERE conversation_models.deleted_at IS NOT NULL`)
 
 /**
  * Stores a new model. It replaces a deleted model of the same id, whose row was kept for its messages' ttl.
  * @returns false when the id is taken
  */
 export async function insertModel(db: Database, row: ConversationModelRow): Promise<boolean> {
-  const written = await db
-    .insert(conversationModels)
-    .values(row)
-    .onConflictDoUpdate({
-      target: conversationModels.id,
-      set: { ...row, id: sql`excluded.id` },
-      setWhere: isNotNull(conversationModels.deletedAt),
-    })
-    .returning({ id: conversationModels.id })
+  const written = await run(db, sql`${insert(conversationModels, row)} ${IN_PLACE_OF_DELETED}`)
   forgetModel(row.id)
-  return written.length === 1
+  return written === 1
 }
 
 /** 'taken': another model has the new id. 'missing': the old one is gone. 'changed': somebody else changed it. */
@@ -286,39 +259,23 @@ async function writeReplacement(
   now: number,
 ): Promise<Replaced> {
   const { id, config, sealedSecrets } = read
-  const unchanged = and(
-    eq(conversationModels.id, id),
-    isNull(conversationModels.deletedAt),
-    eq(conversationModels.config, config),
-    sql`${conversationModels.sealedSecrets} IS ${sealedSecrets}`,
-  )
+  const unchanged = sql`id = ${id} AND deleted_at IS NULL AND config = ${config} AND sealed_api_key IS ${sealedSecrets}`
   if (row.id === id) {
-    const updated = await db
-      .update(conversationModels)
-      .set(row)
-      .where(unchanged)
-      .returning({ id: conversationModels.id })
-    if (updated.length === 1) return 'done'
+    const updated = await run(
+      db,
+      sql`UPDATE conversation_models SET ${sets<typeof conversationModels>(row)} WHERE ${unchanged}`,
+    )
+    if (updated === 1) return 'done'
     return (await readModel(db, id)) ? 'changed' : 'missing'
   }
-  const asked = sql`SELECT ${row.id}, ${row.config}, ${row.sealedSecrets}, ${row.maskedSecrets}, ${row.ttl}, NULL
-    FROM ${conversationModels} WHERE ${unchanged}`
   // The second statement depends on the first: either the model is moved, or nothing changes.
-  const [moved] = await db.batch([
-    db
-      .insert(conversationModels)
-      .select(asked)
-      .onConflictDoUpdate({
-        target: conversationModels.id,
-        set: { ...row, id: sql`excluded.id` },
-        setWhere: isNotNull(conversationModels.deletedAt),
-      }),
-    db
-      .update(conversationModels)
-      .set({ deletedAt: now, sealedSecrets: null })
-      .where(and(unchanged, sql`changes() = 1`)),
+  const [moved] = await batch(db, [
+    sql`INSERT INTO conversation_models (id, config, sealed_api_key, masked_api_key, ttl)
+      SELECT ${row.id}, ${row.config}, ${row.sealedSecrets}, ${row.maskedSecrets}, ${row.ttl}
+      FROM conversation_models WHERE ${unchanged} ${IN_PLACE_OF_DELETED}`,
+    sql`UPDATE conversation_models SET deleted_at = ${now}, sealed_api_key = NULL WHERE ${unchanged} AND changes() = 1`,
   ])
-  if (moved.meta.changes === 1) return 'done'
+  if (moved!.meta.changes === 1) return 'done'
   const present = await readModel(db, id)
   if (!present) return 'missing'
   return present.config === config && present.sealedSecrets === sealedSecrets ? 'taken' : 'changed'
@@ -326,21 +283,20 @@ async function writeReplacement(
 
 /** Marks a model as deleted. @returns false when there is none */
 export async function markDeleted(db: Database, id: string, now: number): Promise<boolean> {
-  const deleted = await db
-    .update(conversationModels)
-    .set({ deletedAt: now, sealedSecrets: null })
-    .where(and(eq(conversationModels.id, id), isNull(conversationModels.deletedAt)))
-    .returning({ id: conversationModels.id })
+  const deleted = await run(
+    db,
+    sql`UPDATE conversation_models SET deleted_at = ${now}, sealed_api_key = NULL WHERE id = ${id} AND deleted_at IS NULL`,
+  )
   forgetModel(id)
-  return deleted.length === 1
+  return deleted === 1
 }
 
 /** The ttl of each known model, in seconds. Deleted models are included. */
 export async function ttlsOf(db: Database, ids: string[]): Promise<Map<string, number>> {
-  const rows = await db
-    .select({ id: conversationModels.id, ttl: conversationModels.ttl })
-    .from(conversationModels)
-    .where(sql`${conversationModels.id} IN (SELECT value FROM json_each(${JSON.stringify(ids)}))`)
+  const rows = await all<Pick<ConversationModelRow, 'id' | 'ttl'>>(
+    db,
+    sql`${select(conversationModels, 'id', 'ttl')} WHERE ${isIn('id', ids)}`,
+  )
   return new Map(rows.map((row) => [row.id, row.ttl]))
 }
 
@@ -396,7 +352,7 @@ const isPipeline = ({ id, inline }: NamedPipeline): string =>
   }`
 
 /** The rows of the cluster's settings, of a pipeline, of the remote models that it names, and of their connectors. */
-export async function readPipelineRows(db: Reads, pipeline: NamedPipeline): Promise<ResourceRow[]> {
+export async function readPipelineRows(db: Database, pipeline: NamedPipeline): Promise<ResourceRow[]> {
   const named = { pipeline }
   const ids = modelIds(named)
   const query = `SELECT ${columnsOf(resources)} FROM resources WHERE (kind = 'settings' AND id = 'cluster')
@@ -407,7 +363,7 @@ export async function readPipelineRows(db: Reads, pipeline: NamedPipeline): Prom
 }
 
 /** Reads the rows of what a request names. Unknown names are left out. */
-export async function readRegistry(db: Reads, named: Named): Promise<RegistryRows> {
+export async function readRegistry(db: Database, named: Named): Promise<RegistryRows> {
   const listed = (path: string) =>
     `assistants, json_each(assistants.config, '${path}') AS listed WHERE assistants.name = ?1 ->> '$.assistant'`
   const isNamed = `conversation_models.id IN (${modelIds(named)}) AND conversation_models.deleted_at IS NULL`

@@ -1,26 +1,20 @@
 /** Rows of resources that only one API understands (schema.ts), by kind and id. */
-import { and, asc, eq, sql } from 'drizzle-orm'
+import sql from 'sql-template-tag'
 import * as v from 'valibot'
 import { once } from '../lib/once'
-import type { Database } from './client'
-import { resources } from './schema'
+import { all, batch, type Database, first, insert, returning, run, select, sets } from './client'
+import { type RowOf, resources } from './schema'
 
-export type ResourceRow = typeof resources.$inferSelect
+export type ResourceRow = RowOf<typeof resources>
 
-const is = (kind: string, id: string) => and(eq(resources.kind, kind), eq(resources.id, id))
+const is = (kind: string, id: string) => sql`kind = ${kind} AND id = ${id}`
 
-export async function findResource(db: Database, kind: string, id: string): Promise<ResourceRow | undefined> {
-  const [row] = await db.select().from(resources).where(is(kind, id))
-  return row
-}
+export const findResource = (db: Database, kind: string, id: string): Promise<ResourceRow | undefined> =>
+  first(db, sql`${select(resources)} WHERE ${is(kind, id)}`)
 
 /** All resources of a kind, the oldest first. */
 export const listResources = (db: Database, kind: string): Promise<ResourceRow[]> =>
-  db
-    .select()
-    .from(resources)
-    .where(eq(resources.kind, kind))
-    .orderBy(asc(resources.createdAt), asc(resources.id))
+  all(db, sql`${select(resources)} WHERE kind = ${kind} ORDER BY created_at, id`)
 
 export type NewResource = Pick<ResourceRow, 'kind' | 'id' | 'body'> & Partial<ResourceRow>
 
@@ -34,27 +28,19 @@ const rowOf = (given: NewResource, now: number): ResourceRow => ({
 })
 
 /** @returns false where the id or the name is taken */
-export async function insertResource(db: Database, given: NewResource): Promise<boolean> {
-  const written = await db
-    .insert(resources)
-    .values(rowOf(given, Date.now()))
-    .onConflictDoNothing()
-    .returning({ id: resources.id })
-  return written.length === 1
-}
+export const insertResource = async (db: Database, given: NewResource): Promise<boolean> =>
+  (await run(db, sql`${insert(resources, rowOf(given, Date.now()))} ON CONFLICT DO NOTHING`)) === 1
 
 /** Stores a resource, and replaces one of the same id. @returns its version */
 export async function putResource(db: Database, given: NewResource): Promise<number> {
   const now = Date.now()
-  const { createdAt: _, version: __, ...row } = rowOf(given, now)
-  const [written] = await db
-    .insert(resources)
-    .values({ ...row, createdAt: now, version: 1 })
-    .onConflictDoUpdate({
-      target: [resources.kind, resources.id],
-      set: { ...row, version: sql`${resources.version} + 1` },
-    })
-    .returning({ version: resources.version })
+  const row = { ...rowOf(given, now), createdAt: now, version: 1 }
+  const written = await first<ResourceRow>(
+    db,
+    sql`${insert(resources, row)} ON CONFLICT (kind, id) DO UPDATE SET unique_name = excluded.unique_name,
+      body = excluded.body, sealed = excluded.sealed, ${nextVersion(now)}
+      ${returning(resources)}`,
+  )
   return written!.version
 }
 
@@ -76,25 +62,20 @@ export async function replaceResource(
   const { kind, id, version, body, sealed } = read
   const now = Date.now()
   const row = { ...rowOf(given, now), version: version + 1, createdAt: read.createdAt }
-  const unchanged = and(
-    is(kind, id),
-    eq(resources.version, version),
-    eq(resources.body, body),
-    sql`${resources.sealed} IS ${sealed}`,
-  )
+  const unchanged = sql`${is(kind, id)} AND version = ${version} AND body = ${body} AND sealed IS ${sealed}`
   if (row.id === id) {
-    const updated = await db.update(resources).set(row).where(unchanged).returning({ id: resources.id })
-    if (updated.length === 1) return 'done'
+    const updated = await run(db, sql`UPDATE resources SET ${sets<typeof resources>(row)} WHERE ${unchanged}`)
+    if (updated === 1) return 'done'
     return (await findResource(db, kind, id)) ? 'changed' : 'missing'
   }
-  const asked = sql`SELECT ${row.kind}, ${row.id}, ${row.uniqueName}, ${row.body}, ${row.sealed}, ${row.version},
-    ${row.createdAt}, ${row.updatedAt} FROM ${resources} WHERE ${unchanged}`
   // The second statement depends on the first: either the row is moved, or nothing changes.
-  const [moved] = await db.batch([
-    db.insert(resources).select(asked).onConflictDoNothing(),
-    db.delete(resources).where(and(unchanged, sql`changes() = 1`)),
+  const [moved] = await batch(db, [
+    sql`INSERT INTO resources (kind, id, unique_name, body, sealed, version, created_at, updated_at)
+      SELECT ${row.kind}, ${row.id}, ${row.uniqueName}, ${row.body}, ${row.sealed}, ${row.version}, ${row.createdAt},
+        ${row.updatedAt} FROM resources WHERE ${unchanged} ON CONFLICT DO NOTHING`,
+    sql`DELETE FROM resources WHERE ${unchanged} AND changes() = 1`,
   ])
-  if (moved.meta.changes === 1) return 'done'
+  if (moved!.meta.changes === 1) return 'done'
   const present = await findResource(db, kind, id)
   if (!present) return 'missing'
   return present.version === version && present.sealed === sealed ? 'taken' : 'changed'
@@ -108,24 +89,20 @@ export async function mergeResource(
   changes: Record<string, unknown>,
 ): Promise<void> {
   const patch = JSON.stringify(changes)
-  await db
-    .insert(resources)
-    .values({ ...rowOf({ kind, id, body: '' }, Date.now()), body: sql`json_patch('{}', ${patch})` })
-    .onConflictDoUpdate({
-      target: [resources.kind, resources.id],
-      set: {
-        body: sql`json_patch(${resources.body}, ${patch})`,
-        updatedAt: Date.now(),
-        version: sql`${resources.version} + 1`,
-      },
-    })
+  const row = rowOf({ kind, id, body: '' }, Date.now())
+  await run(
+    db,
+    sql`${insert(resources, { ...row, body: sql`json_patch('{}', ${patch})` })} ON CONFLICT (kind, id) DO UPDATE SET
+      body = json_patch(resources.body, ${patch}), ${nextVersion(row.updatedAt)}`,
+  )
 }
 
+/** A changed row's next version. */
+const nextVersion = (now: number) => sql`updated_at = ${now}, version = resources.version + 1`
+
 /** @returns false where there is none */
-export async function deleteResource(db: Database, kind: string, id: string): Promise<boolean> {
-  const deleted = await db.delete(resources).where(is(kind, id)).returning({ id: resources.id })
-  return deleted.length === 1
-}
+export const deleteResource = async (db: Database, kind: string, id: string): Promise<boolean> =>
+  (await run(db, sql`DELETE FROM resources WHERE ${is(kind, id)}`)) === 1
 
 // =============================================================================
 // Resources that are maps: a synonym set, a curation set, a stemming dictionary. The body is an object from ids to
@@ -171,15 +148,12 @@ export async function findNewer(
   known: Stamp | undefined,
 ): Promise<StampedBody | undefined> {
   const { version, createdAt } = known ?? { version: 0, createdAt: 0 }
-  const unchanged = sql`${resources.version} = ${version} AND ${resources.createdAt} = ${createdAt}`
-  const [row] = await db
-    .select({
-      version: resources.version,
-      createdAt: resources.createdAt,
-      body: sql<string | null>`CASE WHEN ${unchanged} THEN NULL ELSE ${resources.body} END`,
-    })
-    .from(resources)
-    .where(is(kind, id))
+  const row = await first<Stamp & { body: string | null }>(
+    db,
+    sql`SELECT version, created_at AS createdAt,
+      CASE WHEN version = ${version} AND created_at = ${createdAt} THEN NULL ELSE body END AS body
+      FROM resources WHERE ${is(kind, id)}`,
+  )
   return row && { ...row, body: row.body ?? undefined }
 }
 
@@ -187,41 +161,20 @@ export async function findNewer(
  * Puts entries into a resource. null drops an entry.
  * @returns false where there is no such resource
  */
-export async function putEntries(
+export const putEntries = async (
   db: Database,
   kind: string,
   id: string,
   entries: Iterable<readonly [string, string | null]>,
-): Promise<boolean> {
-  const written = await db
-    .update(resources)
-    .set({
-      body: sql`json_patch(${resources.body}, ${bodyOf(entries)})`,
-      updatedAt: Date.now(),
-      version: sql`${resources.version} + 1`,
-    })
-    .where(is(kind, id))
-    .returning({ id: resources.id })
-  return written.length === 1
-}
+): Promise<boolean> =>
+  (await run(
+    db,
+    sql`UPDATE resources SET body = json_patch(body, ${bodyOf(entries)}), ${nextVersion(Date.now())} WHERE ${is(kind, id)}`,
+  )) === 1
 
 /** Makes an empty resource, unless there is one of this id. */
-export async function beginEntries(db: Database, kind: string, id: string): Promise<void> {
-  const now = Date.now()
-  await db
-    .insert(resources)
-    .values({
-      kind,
-      id,
-      body: '{}',
-      uniqueName: null,
-      sealed: null,
-      version: 1,
-      createdAt: now,
-      updatedAt: now,
-    })
-    .onConflictDoNothing()
-}
+export const beginEntries = (db: Database, kind: string, id: string): Promise<boolean> =>
+  insertResource(db, { kind, id, body: '{}' })
 
 export interface Sizes {
   /** resources of the kind, besides this one */
@@ -235,31 +188,32 @@ export interface Sizes {
 
 /** Counts the resources of a kind, and measures one of them. */
 export async function sizesOf(db: Database, kind: string, id: string, entry = ''): Promise<Sizes> {
-  const of = sql`FROM ${resources} WHERE ${resources.kind} = ${kind} AND ${resources.id}`
+  const of = sql`FROM resources WHERE kind = ${kind} AND id`
   const keys = sql`json_each((SELECT body ${of} = ${id}))`
-  const [row] = await db.all<Omit<Sizes, 'has'> & { has: number }>(sql`SELECT
-    (SELECT count(*) ${of} <> ${id}) AS others,
-    coalesce((SELECT length(CAST(body AS BLOB)) ${of} = ${id}), 0) AS bytes,
-    (SELECT count(*) FROM ${keys}) AS entries,
-    (SELECT count(*) FROM ${keys} WHERE key = ${MARK + entry}) AS has`)
+  const row = await first<Omit<Sizes, 'has'> & { has: number }>(
+    db,
+    sql`SELECT (SELECT count(*) ${of} <> ${id}) AS others,
+      coalesce((SELECT length(CAST(body AS BLOB)) ${of} = ${id}), 0) AS bytes,
+      (SELECT count(*) FROM ${keys}) AS entries,
+      (SELECT count(*) FROM ${keys} WHERE key = ${MARK + entry}) AS has`,
+  )
   return { ...row!, has: row!.has > 0 }
 }
 
 /** Bytes of all bodies of a kind. */
 export async function bytesOfKind(db: Database, kind: string): Promise<number> {
-  const [row] = await db
-    .select({ bytes: sql<number>`coalesce(sum(length(CAST(${resources.body} AS BLOB))), 0)` })
-    .from(resources)
-    .where(eq(resources.kind, kind))
+  const row = await first<{ bytes: number }>(
+    db,
+    sql`SELECT coalesce(sum(length(CAST(body AS BLOB))), 0) AS bytes FROM resources WHERE kind = ${kind}`,
+  )
   return row!.bytes
 }
 
 /** The ids of a kind, the oldest first, without their bodies. */
 export async function idsOfKind(db: Database, kind: string): Promise<string[]> {
-  const rows = await db
-    .select({ id: resources.id })
-    .from(resources)
-    .where(eq(resources.kind, kind))
-    .orderBy(resources.createdAt, resources.id)
+  const rows = await all<Pick<ResourceRow, 'id'>>(
+    db,
+    sql`${select(resources, 'id')} WHERE kind = ${kind} ORDER BY created_at, id`,
+  )
   return rows.map(({ id }) => id)
 }

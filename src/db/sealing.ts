@@ -5,9 +5,9 @@
  * under another key, does not open.
  */
 
-import { and, eq, isNotNull } from 'drizzle-orm'
+import sql, { raw } from 'sql-template-tag'
 import { ApiError } from '../errors'
-import type { Database } from './client'
+import { all, type Database, run } from './client'
 import { apiKeys, collections, conversationModels, resources } from './schema'
 
 const VERSION = 'v1.'
@@ -120,6 +120,13 @@ function toBase64(bytes: Uint8Array): string {
 // =============================================================================
 // Seals every secret in D1 under the present ENCRYPTION_KEY, after a rotation.
 
+const SEALED = [
+  { table: conversationModels, column: 'sealed_api_key' },
+  { table: apiKeys, column: 'sealed_value' },
+  { table: resources, column: 'sealed' },
+  { table: collections, column: 'sealed_credentials' },
+]
+
 /**
  * Does not overwrite a secret that was replaced meanwhile: the new one is already sealed under the present key.
  * @returns how many secrets were sealed again
@@ -127,57 +134,21 @@ function toBase64(bytes: Uint8Array): string {
  */
 export async function resealRegistry(db: Database, env: Cloudflare.Env): Promise<number> {
   let count = 0
-  const models = await db
-    .select({ id: conversationModels.id, sealed: conversationModels.sealedSecrets })
-    .from(conversationModels)
-    .where(isNotNull(conversationModels.sealedSecrets))
-  for (const { id, sealed } of models) {
-    const anew = await reseal(sealed!, env)
-    if (anew === undefined) continue
-    await db
-      .update(conversationModels)
-      .set({ sealedSecrets: anew })
-      .where(and(eq(conversationModels.id, id), eq(conversationModels.sealedSecrets, sealed!)))
-    count += 1
-  }
-  const keys = await db
-    .select({ id: apiKeys.id, sealed: apiKeys.sealedValue })
-    .from(apiKeys)
-    .where(isNotNull(apiKeys.sealedValue))
-  for (const { id, sealed } of keys) {
-    const anew = await reseal(sealed!, env)
-    if (anew === undefined) continue
-    await db
-      .update(apiKeys)
-      .set({ sealedValue: anew })
-      .where(and(eq(apiKeys.id, id), eq(apiKeys.sealedValue, sealed!)))
-    count += 1
-  }
-  const stored = await db
-    .select({ kind: resources.kind, id: resources.id, sealed: resources.sealed })
-    .from(resources)
-    .where(isNotNull(resources.sealed))
-  for (const { kind, id, sealed } of stored) {
-    const anew = await reseal(sealed!, env)
-    if (anew === undefined) continue
-    await db
-      .update(resources)
-      .set({ sealed: anew })
-      .where(and(eq(resources.kind, kind), eq(resources.id, id), eq(resources.sealed, sealed!)))
-    count += 1
-  }
-  const clusters = await db
-    .select({ objectId: collections.objectId, sealed: collections.sealedCredentials })
-    .from(collections)
-    .where(isNotNull(collections.sealedCredentials))
-  for (const { objectId, sealed } of clusters) {
-    const anew = await reseal(sealed!, env)
-    if (anew === undefined) continue
-    await db
-      .update(collections)
-      .set({ sealedCredentials: anew })
-      .where(and(eq(collections.objectId, objectId), eq(collections.sealedCredentials, sealed!)))
-    count += 1
+  for (const { table, column } of SEALED) {
+    const [name, sealed] = [raw(table.name), raw(column)]
+    const stored = await all<{ number: number; sealed: string }>(
+      db,
+      sql`SELECT rowid AS number, ${sealed} AS sealed FROM ${name} WHERE ${sealed} IS NOT NULL`,
+    )
+    for (const row of stored) {
+      const anew = await reseal(row.sealed, env)
+      if (anew === undefined) continue
+      await run(
+        db,
+        sql`UPDATE ${name} SET ${sealed} = ${anew} WHERE rowid = ${row.number} AND ${sealed} = ${row.sealed}`,
+      )
+      count += 1
+    }
   }
   return count
 }

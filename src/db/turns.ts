@@ -1,31 +1,17 @@
 /** Rows of finished turns. Each is written once, together with the conversation's row and the day's usage. */
-import {
-  and,
-  asc,
-  between,
-  desc,
-  eq,
-  getTableColumns,
-  gt,
-  isNotNull,
-  isNull,
-  lt,
-  lte,
-  ne,
-  sql,
-} from 'drizzle-orm'
+import sql, { raw, type Sql } from 'sql-template-tag'
 import * as v from 'valibot'
 import { once } from '../lib/once'
-import type { Database } from './client'
+import { all, allOf, batch, columnsOf, type Database, first, insert, isIn, run, select, sets } from './client'
 import { type ConversationEntry, erasureSince, marksFor, upsertConversation } from './conversations'
 import { NO_TRACE } from './messages'
 import { findResource, putResource } from './resources'
-import { turns, usage } from './schema'
-import { forgetSpent } from './usage'
+import { type RowOf, turns, type usage } from './schema'
+import { forgetSpent, type UsageRow } from './usage'
 
-export type TurnRow = typeof turns.$inferSelect
+export type TurnRow = RowOf<typeof turns>
 
-export type Spent = Omit<typeof usage.$inferSelect, 'turns'>
+export type Spent = Omit<RowOf<typeof usage>, 'turns'>
 
 /** What a turn cost, by model. */
 export interface Cost {
@@ -63,32 +49,22 @@ export async function recordTurn(
 ): Promise<boolean> {
   const costs = rowsOf(cost)
   const marks = await marksFor(conversation)
-  const [erasures] = await db.batch([
-    erasureSince(db, conversation.createdAt, marks),
-    db
-      .insert(turns)
-      .values(turn)
-      .onConflictDoUpdate({
-        target: [turns.conversationId, turns.turn],
-        set: { followups: null, assistant: null, passages: null, replacedBy: null, verdict: null, ...turn },
-        setWhere: ne(turns.createdAt, turn.createdAt),
-      }),
-    ...costs.map((row) =>
-      db
-        .insert(usage)
-        .select(
-          sql`SELECT ${row.day}, ${row.owner}, ${row.modelId}, ${row.turns}, ${row.inputTokens}, ${row.outputTokens}
-            WHERE changes() = 1`,
-        )
-        .onConflictDoUpdate(ADDED()),
-    ),
+  const row = { followups: null, assistant: null, passages: null, replacedBy: null, verdict: null, ...turn }
+  const [erased] = await batch(db, [
+    erasureSince(conversation.createdAt, marks),
+    sql`${insert(turns, row)} ON CONFLICT (conversation_id, turn) DO UPDATE SET ${sets<typeof turns>(row)}
+      WHERE turns.created_at <> excluded.created_at`,
+    ...costs.map((cost) => spending(cost, sql`changes() = 1`)),
     ...(replaced.length > 0
-      ? [db.update(turns).set({ replacedBy: turn.turn }).where(numbered(conversation.id, replaced))]
+      ? [
+          sql`UPDATE turns SET replaced_by = ${turn.turn} WHERE conversation_id = ${conversation.id}
+            AND ${isIn('turn', replaced)} AND replaced_by IS NULL`,
+        ]
       : []),
-    ...upsertConversation(db, conversation),
+    ...upsertConversation(conversation),
   ])
-  for (const row of costs) forgetSpent(row)
-  return erasures.length > 0
+  for (const cost of costs) forgetSpent(cost)
+  return erased!.results.length > 0
 }
 
 const rowsOf = ({
@@ -96,21 +72,15 @@ const rowsOf = ({
   others = [],
   copied,
   turns = 1,
-}: Omit<Parameters<typeof recordCost>[1], 'turns'> & { turns?: number }): (typeof usage.$inferSelect)[] =>
+}: Omit<Parameters<typeof recordCost>[1], 'turns'> & { turns?: number }): UsageRow[] =>
   copied ? [] : [...(spent ? [{ ...spent, turns }] : []), ...others.map((other) => ({ ...other, turns: 0 }))]
 
-const numbered = (conversationId: string, numbers: number[]) =>
-  sql`${turns.conversationId} = ${conversationId}
-    AND ${turns.turn} IN (SELECT value FROM json_each(${JSON.stringify(numbers)})) AND ${turns.replacedBy} IS NULL`
-
-const ADDED = once(() => ({
-  target: [usage.day, usage.owner, usage.modelId],
-  set: {
-    turns: sql`${usage.turns} + excluded.turns`,
-    inputTokens: sql`${usage.inputTokens} + excluded.input_tokens`,
-    outputTokens: sql`${usage.outputTokens} + excluded.output_tokens`,
-  },
-}))
+/** Adds to a day's usage, under a condition. */
+const spending = ({ day, owner, modelId, turns, inputTokens, outputTokens }: UsageRow, condition: Sql): Sql =>
+  sql`INSERT INTO usage (day, owner, model_id, turns, input_tokens, output_tokens)
+    SELECT ${day}, ${owner}, ${modelId}, ${turns}, ${inputTokens}, ${outputTokens} WHERE ${condition}
+    ON CONFLICT (day, owner, model_id) DO UPDATE SET turns = turns + excluded.turns,
+      input_tokens = input_tokens + excluded.input_tokens, output_tokens = output_tokens + excluded.output_tokens`
 
 /**
  * Adds the cost of a turn without an answer, or, without `usage`, of calls that belong to no turn. Nothing records
@@ -122,7 +92,10 @@ export async function recordCost(
 ): Promise<void> {
   const rows = rowsOf(cost)
   if (rows.length === 0) return
-  await db.insert(usage).values(rows).onConflictDoUpdate(ADDED())
+  await batch(
+    db,
+    rows.map((row) => spending(row, sql`true`)),
+  )
   for (const row of rows) forgetSpent(row)
 }
 
@@ -131,15 +104,12 @@ export type StoredTurn = Omit<TurnRow, 'trace'>
 
 export type TracedRow = TurnRow
 
+/** Turns without their traces. Rows from before migration 0011 have suggestions in their traces alone. */
 const STORED = once(() => {
-  const { trace: _, ...columns } = getTableColumns(turns)
-  return {
-    ...columns,
-    // Rows from before migration 0011 have suggestions in their traces alone.
-    followups: sql<string | null>`coalesce(${turns.followups}, json_extract(${turns.trace}, '$.followups'))`,
-  }
+  const { trace: _, followups: __, ...columns } = turns.columns
+  return sql`${raw(columnsOf(turns, Object.keys(columns)))},
+    coalesce(followups, json_extract(trace, '$.followups')) AS followups`
 })
-const TRACED = once(() => ({ ...STORED(), trace: turns.trace }))
 
 interface TurnPage {
   /** a turn's number: only earlier ones */
@@ -153,30 +123,26 @@ interface TurnPage {
 
 /** The latest turns of a conversation that have not expired, newest first. */
 export const latestTurns = (db: Database, conversationId: string, page: TurnPage): Promise<StoredTurn[]> =>
-  db
-    .select(STORED())
-    .from(turns)
-    .where(onPage(conversationId, page))
-    .orderBy(desc(turns.turn))
-    .limit(page.limit)
+  all(
+    db,
+    sql`SELECT ${STORED()} FROM turns WHERE ${onPage(conversationId, page)} ORDER BY turn DESC LIMIT ${page.limit}`,
+  )
 
 /** The same with their traces. */
 export const latestTraces = (db: Database, conversationId: string, page: TurnPage): Promise<TracedRow[]> =>
-  db
-    .select(TRACED())
-    .from(turns)
-    .where(onPage(conversationId, page))
-    .orderBy(desc(turns.turn))
-    .limit(page.limit)
+  all(
+    db,
+    sql`SELECT ${STORED()}, trace FROM turns WHERE ${onPage(conversationId, page)}
+      ORDER BY turn DESC LIMIT ${page.limit}`,
+  )
 
-const onPage = (conversationId: string, { before, asOf, now }: Omit<TurnPage, 'limit'>) =>
-  and(
-    eq(turns.conversationId, conversationId),
-    gt(turns.expiresAt, now),
+const onPage = (conversationId: string, { before, asOf, now }: Omit<TurnPage, 'limit'>): Sql =>
+  allOf(
+    sql`conversation_id = ${conversationId} AND expires_at > ${now}`,
     asOf === undefined
-      ? isNull(turns.replacedBy)
-      : sql`${turns.turn} < ${asOf} AND (${turns.replacedBy} IS NULL OR ${turns.replacedBy} >= ${asOf})`,
-    before === undefined ? undefined : lt(turns.turn, before),
+      ? sql`replaced_by IS NULL`
+      : sql`turn < ${asOf} AND (replaced_by IS NULL OR replaced_by >= ${asOf})`,
+    before === undefined ? undefined : sql`turn < ${before}`,
   )
 
 /** Which turns of a conversation took the place of which, as far as they have not expired. @param now milliseconds */
@@ -185,27 +151,24 @@ export const replacements = (
   conversationId: string,
   now: number,
 ): Promise<{ turn: number; by: number }[]> =>
-  db
-    .select({ turn: turns.turn, by: sql<number>`${turns.replacedBy}` })
-    .from(turns)
-    .where(
-      and(eq(turns.conversationId, conversationId), gt(turns.expiresAt, now), isNotNull(turns.replacedBy)),
-    )
-    .orderBy(asc(turns.turn))
+  all(
+    db,
+    sql`SELECT turn, replaced_by AS by FROM turns
+      WHERE conversation_id = ${conversationId} AND expires_at > ${now} AND replaced_by IS NOT NULL ORDER BY turn`,
+  )
 
 /** A turn that has not expired, also a version that another one replaced. @param now milliseconds */
-export async function findTurn(
+export const findTurn = (
   db: Database,
   conversationId: string,
   turn: number,
   now: number,
-): Promise<TracedRow | undefined> {
-  const [row] = await db
-    .select(TRACED())
-    .from(turns)
-    .where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn), gt(turns.expiresAt, now)))
-  return row
-}
+): Promise<TracedRow | undefined> =>
+  first(
+    db,
+    sql`SELECT ${STORED()}, trace FROM turns
+      WHERE conversation_id = ${conversationId} AND turn = ${turn} AND expires_at > ${now}`,
+  )
 
 /**
  * The turns of a conversation that were recorded between two times, oldest first. Times are in milliseconds since
@@ -216,46 +179,37 @@ export const turnsBetween = (
   conversationId: string,
   { from, to, now }: { from: number; to: number; now: number },
 ): Promise<Pick<TurnRow, 'turn' | 'createdAt' | 'question' | 'answer'>[]> =>
-  db
-    .select({
-      turn: turns.turn,
-      createdAt: turns.createdAt,
-      question: turns.question,
-      answer: turns.answer,
-    })
-    .from(turns)
-    .where(and(onPage(conversationId, { now }), between(turns.createdAt, from, to)))
-    .orderBy(asc(turns.turn))
+  all(
+    db,
+    sql`${select(turns, 'turn', 'createdAt', 'question', 'answer')}
+      WHERE ${onPage(conversationId, { now })} AND created_at BETWEEN ${from} AND ${to} ORDER BY turn`,
+  )
 
 /** Deletes a turn that somebody deleted, with the versions that it replaced. */
 export async function deleteTurn(db: Database, conversationId: string, turn: number): Promise<void> {
-  await db.run(sql`WITH RECURSIVE gone(turn) AS (SELECT ${turn} UNION
-      SELECT older.turn FROM turns older JOIN gone ON older.replaced_by = gone.turn WHERE older.conversation_id = ${conversationId})
-    DELETE FROM turns WHERE conversation_id = ${conversationId} AND turn IN (SELECT turn FROM gone)`)
+  await run(
+    db,
+    sql`WITH RECURSIVE gone(turn) AS (SELECT ${turn} UNION SELECT older.turn FROM turns older
+        JOIN gone ON older.replaced_by = gone.turn WHERE older.conversation_id = ${conversationId})
+      DELETE FROM turns WHERE conversation_id = ${conversationId} AND turn IN (SELECT turn FROM gone)`,
+  )
 }
 
 /** Deletes a turn that its history refused. Those that it would have replaced stand again. */
 export async function takeBackTurn(db: Database, conversationId: string, turn: number): Promise<void> {
-  await db.batch([
-    db.delete(turns).where(and(eq(turns.conversationId, conversationId), eq(turns.turn, turn))),
-    db
-      .update(turns)
-      .set({ replacedBy: null })
-      .where(and(eq(turns.conversationId, conversationId), eq(turns.replacedBy, turn))),
+  await batch(db, [
+    sql`DELETE FROM turns WHERE conversation_id = ${conversationId} AND turn = ${turn}`,
+    sql`UPDATE turns SET replaced_by = NULL WHERE conversation_id = ${conversationId} AND replaced_by = ${turn}`,
   ])
 }
 
 /** Deletes some expired turns, oldest first. @returns how many */
-export async function deleteExpiredTurns(db: Database, now: number, limit: number): Promise<number> {
-  const expired = db
-    .select({ conversationId: turns.conversationId, turn: turns.turn })
-    .from(turns)
-    .where(lte(turns.expiresAt, now))
-    .orderBy(asc(turns.expiresAt))
-    .limit(limit)
-  const { meta } = await db.delete(turns).where(sql`(${turns.conversationId}, ${turns.turn}) IN ${expired}`)
-  return meta.changes
-}
+export const deleteExpiredTurns = (db: Database, now: number, limit: number): Promise<number> =>
+  run(
+    db,
+    sql`DELETE FROM turns WHERE (conversation_id, turn) IN
+      (SELECT conversation_id, turn FROM turns WHERE expires_at <= ${now} ORDER BY expires_at LIMIT ${limit})`,
+  )
 
 // =============================================================================
 // Removes the traces of older turns. A trace is 15 to 30 KB, several times as long as the rest of its turn, so D1 would be full
@@ -279,7 +233,8 @@ const Progress = once(() => v.object({ after: v.number() }))
 export async function trimTraces(db: Database, before: number, limit: number): Promise<boolean> {
   const stored = await findResource(db, SWEEP, TRACES)
   const after = stored === undefined ? 0 : v.parse(Progress(), JSON.parse(stored.body)).after
-  const rows = await db.all<{ number: number; createdAt: number }>(
+  const rows = await all<{ number: number; createdAt: number }>(
+    db,
     sql`SELECT rowid AS number, created_at AS createdAt FROM turns WHERE rowid > ${after} ORDER BY rowid LIMIT ${limit}`,
   )
   const young = rows.findIndex(({ createdAt }) => createdAt >= before)
@@ -289,18 +244,15 @@ export async function trimTraces(db: Database, before: number, limit: number): P
     return false
   }
   if (young === 0 || last === undefined) return false
-  await db
-    .update(turns)
-    .set({
-      trace: NO_TRACE,
-      // Rows from before migration 0011 have their suggestions in the trace alone.
-      followups: sql`coalesce(${turns.followups}, json_extract(${turns.trace}, '$.followups'), '[]')`,
-    })
-    .where(
-      sql`turns.rowid > ${after} AND turns.rowid <= ${last.number} AND length(${turns.trace}) > ${NO_TRACE.length}
-        AND json_type(${turns.trace}, '$.message') IS NULL AND json_type(${turns.trace}, '$.traces') IS NULL
-        AND NOT EXISTS (SELECT 1 FROM feedback f WHERE f.conversation_id = ${turns.conversationId} AND f.turn = ${turns.turn})`,
-    )
+  await run(
+    db,
+    // Rows from before migration 0011 have their suggestions in the trace alone.
+    sql`UPDATE turns SET trace = ${NO_TRACE},
+        followups = coalesce(followups, json_extract(trace, '$.followups'), '[]')
+      WHERE rowid > ${after} AND rowid <= ${last.number} AND length(trace) > ${NO_TRACE.length}
+        AND json_type(trace, '$.message') IS NULL AND json_type(trace, '$.traces') IS NULL
+        AND NOT EXISTS (SELECT 1 FROM feedback f WHERE f.conversation_id = turns.conversation_id AND f.turn = turns.turn)`,
+  )
   await remember(db, last.number)
   return rows.length === limit
 }
@@ -311,8 +263,8 @@ export async function trimTraces(db: Database, before: number, limit: number): P
  */
 async function startAgain(db: Database, after: number): Promise<void> {
   if (after === 0) return
-  const { last } = await db.get<{ last: number }>(sql`SELECT coalesce(max(rowid), 0) AS last FROM turns`)
-  if (last < after) await remember(db, last)
+  const row = await first<{ last: number }>(db, sql`SELECT coalesce(max(rowid), 0) AS last FROM turns`)
+  if (row!.last < after) await remember(db, row!.last)
 }
 
 const remember = (db: Database, after: number): Promise<number> =>

@@ -1,21 +1,12 @@
 /** Usage by day, key and model. turns.ts writes it; budgets and reports read it. */
-import { and, asc, between, desc, eq } from 'drizzle-orm'
+import sql from 'sql-template-tag'
 import { type ApiError, coded } from '../errors'
-import type { Database, Reads } from './client'
+import { all, allOf, type Database, select } from './client'
 import { modelIds, type Named } from './registry'
 import { RowCache } from './row-cache'
-import { usage } from './schema'
+import { type RowOf, usage } from './schema'
 
-export interface UsageRow {
-  /** UTC, YYYY-MM-DD */
-  day: string
-  /** `admin`, or the id of an API key */
-  owner: string
-  modelId: string
-  turns: number
-  inputTokens: number
-  outputTokens: number
-}
+export type UsageRow = RowOf<typeof usage>
 
 export interface Spent {
   turns: number
@@ -97,7 +88,7 @@ type KeepSpent = (day: string, of: string, spent?: Spent) => void
 const SUMMED = 'coalesce(sum(turns), 0) AS turns, coalesce(sum(input_tokens + output_tokens), 0) AS tokens'
 
 /** A statement that sums what the key with this hash has spent on a day, if it has a budget. */
-export const spentByHash = (db: Reads, day: string, hash: string): D1PreparedStatement =>
+export const spentByHash = (db: Database, day: string, hash: string): D1PreparedStatement =>
   db
     .prepare(
       `SELECT ${SUMMED} FROM usage WHERE day = ?1 AND owner = (
@@ -107,7 +98,7 @@ export const spentByHash = (db: Reads, day: string, hash: string): D1PreparedSta
 
 /** What was spent on a day on each of the models that a request names, if it has a budget. */
 export async function spentOnLimited(
-  db: Reads,
+  db: Database,
   day: string,
   named: Named,
 ): Promise<(Spent & { modelId: string })[]> {
@@ -182,16 +173,11 @@ export interface UsageFilter {
 
 /** Newest day first. */
 export const listUsage = (db: Database, filter: UsageFilter): Promise<UsageRow[]> =>
-  db
-    .select()
-    .from(usage)
-    .where(
-      and(
-        between(usage.day, filter.from, filter.to),
-        filter.owner === undefined ? undefined : eq(usage.owner, filter.owner),
-        filter.modelId === undefined ? undefined : eq(usage.modelId, filter.modelId),
-      ),
-    )
-    .orderBy(desc(usage.day), asc(usage.owner), asc(usage.modelId))
-    .limit(filter.limit)
-    .offset(filter.offset)
+  all(
+    db,
+    sql`${select(usage)} WHERE ${allOf(
+      sql`day BETWEEN ${filter.from} AND ${filter.to}`,
+      filter.owner === undefined ? undefined : sql`owner = ${filter.owner}`,
+      filter.modelId === undefined ? undefined : sql`model_id = ${filter.modelId}`,
+    )} ORDER BY day DESC, owner, model_id LIMIT ${filter.limit} OFFSET ${filter.offset}`,
+  )

@@ -1,6 +1,6 @@
 /** Turns of conversations as documents of a history collection, and their copy in D1. */
 import * as v from 'valibot'
-import { type Database, database } from '../db/client'
+import type { Database } from '../db/client'
 import { deleteSomeOfHistory, HISTORY_STEP, type MessageRow, syncMessages } from '../db/messages'
 import { requireOwnDatabase } from '../db/owner'
 import type { Alarm } from '../durable/objects'
@@ -266,7 +266,7 @@ export class HistoryMirror {
     this.#sql = store.sql
     this.#store = store
     this.#env = env
-    this.#db = database(env)
+    this.#db = env.DB
     this.#historyId = historyId
     this.#alarm = alarm
     const { version } = this.#sql

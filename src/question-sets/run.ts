@@ -1,7 +1,6 @@
 /** Asks the questions of sets: some at a time, as a visitor would, from the cron and after a request. */
 import { exports } from 'cloudflare:workers'
 import * as v from 'valibot'
-import { database } from '../db/client'
 import { recordCost } from '../db/turns'
 import { dayOf } from '../db/usage'
 import { logFailure, reasonOf } from '../errors'
@@ -204,7 +203,7 @@ async function judgement(
     const reply = await generate(createLanguageModel(model, env), request, AbortSignal.timeout(JUDGE_MS))
     const { inputTokens, outputTokens } = reply.usage
     const usage = { day: dayOf(Date.now()), owner: ADMIN, modelId: id, inputTokens, outputTokens }
-    await recordCost(database(env), { usage, turns: 0 })
+    await recordCost(env.DB, { usage, turns: 0 })
     const [, verdict, reason = ''] = /^\W*(right|partly|wrong)\b[\s:.,-]*([^\n]*)/i.exec(reply.text) ?? []
     if (verdict === undefined) return undefined
     return { verdict: verdict.toLowerCase() as 'right' | 'partly' | 'wrong', reason: reason.slice(0, 300) }

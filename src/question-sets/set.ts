@@ -4,7 +4,6 @@
  * documents that the set expects (scripts/parley/eval/outcomes.mjs), as they judge answers that they asked for themselves.
  */
 import * as v from 'valibot'
-import { database } from '../db/client'
 import { deleteResource, findResource, listResources, putResource, replaceResource } from '../db/resources'
 import { ApiError } from '../errors'
 import { once } from '../lib/once'
@@ -120,10 +119,10 @@ const setIn = ({ id, body }: { id: string; body: string }): QuestionSet => ({
 })
 
 export const listSets = async (env: Cloudflare.Env): Promise<QuestionSet[]> =>
-  (await listResources(database(env), SET)).map(setIn)
+  (await listResources(env.DB, SET)).map(setIn)
 
 export async function findSet(env: Cloudflare.Env, name: string): Promise<QuestionSet | undefined> {
-  const row = await findResource(database(env), SET, name)
+  const row = await findResource(env.DB, SET, name)
   return row && setIn(row)
 }
 
@@ -151,14 +150,14 @@ export async function putSet(env: Cloudflare.Env, name: string, given: SetSettin
   const body = JSON.stringify(stored)
   if (body.length > LONGEST_SET)
     throw new ApiError(400, `The set is too long: ${LONGEST_SET} characters are kept. Make two of it.`)
-  await putResource(database(env), { kind: SET, id: name, body })
+  await putResource(env.DB, { kind: SET, id: name, body })
   return { ...stored, name }
 }
 
 /** Deletes a set and its runs. @throws ApiError 404 @returns the set that it was */
 export async function deleteSet(env: Cloudflare.Env, name: string): Promise<QuestionSet> {
   const set = await getSet(env, name)
-  const db = database(env)
+  const db = env.DB
   await deleteResource(db, SET, name)
   for (const { id } of set.runs) await deleteResource(db, RUN, `${name}/${id}`)
   return set
@@ -177,7 +176,7 @@ export async function changeSet(
   name: string,
   change: (set: QuestionSet) => QuestionSet | undefined,
 ): Promise<QuestionSet | undefined> {
-  const db = database(env)
+  const db = env.DB
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     const row = await findResource(db, SET, name)
     const changed = row && change(setIn(row))
@@ -197,7 +196,7 @@ export function withoutRun(set: QuestionSet, id: string): QuestionSet | undefine
 
 /** @throws ApiError 404 */
 export async function getRun(env: Cloudflare.Env, name: string, id: string): Promise<Run> {
-  const row = await findResource(database(env), RUN, `${name}/${id}`)
+  const row = await findResource(env.DB, RUN, `${name}/${id}`)
   if (!row) throw new ApiError(404, `The question set \`${name}\` has no run \`${id}\`.`)
   return { ...readStored(Run(), row.body), id }
 }
@@ -208,7 +207,7 @@ export async function writeRun(env: Cloudflare.Env, name: string, { id, ...run }
   const withoutFound = () =>
     JSON.stringify({ ...run, answers: run.answers.map((each) => ({ ...each, found: [] })) })
   const body = whole.length > LONGEST_RUN ? withoutFound() : whole
-  await putResource(database(env), { kind: RUN, id: `${name}/${id}`, body })
+  await putResource(env.DB, { kind: RUN, id: `${name}/${id}`, body })
 }
 
 /** Ends a run before all of its questions are asked. What was answered stays. @throws ApiError 404 */
@@ -244,7 +243,7 @@ export async function beginRun(env: Cloudflare.Env, set: QuestionSet, asks = set
     return { ...other, ...next, running: id, runs: [{ id, started_at: now }, ...other.runs] }
   })
   const old = begun ? begun.runs.slice(MOST_RUNS) : [{ id }]
-  for (const { id: gone } of old) await deleteResource(database(env), RUN, `${name}/${gone}`)
+  for (const { id: gone } of old) await deleteResource(env.DB, RUN, `${name}/${gone}`)
   if (!begun) throw new ApiError(409, `A run of \`${name}\` goes on. Wait for its end.`)
   if (old.length > 0) await changeSet(env, name, (all) => ({ ...all, runs: all.runs.slice(0, MOST_RUNS) }))
   return run

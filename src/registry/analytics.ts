@@ -3,7 +3,6 @@
  */
 import * as v from 'valibot'
 import type { AnalyticsRecord } from '../analytics/ledger'
-import { database } from '../db/client'
 import { isOwn, listCollectionRows } from '../db/registry'
 import { deleteResource, findResource, listResources, putResource } from '../db/resources'
 import { RowCache } from '../db/row-cache'
@@ -68,7 +67,7 @@ export const allRules = async (env: Cloudflare.Env): Promise<AnalyticsRule[]> =>
 
 /** All rules as they are now. */
 export const readRules = async (env: Cloudflare.Env): Promise<AnalyticsRule[]> =>
-  (await listResources(database(env), KIND)).map(({ body }) => v.parse(Rule(), JSON.parse(body)))
+  (await listResources(env.DB, KIND)).map(({ body }) => v.parse(Rule(), JSON.parse(body)))
 
 /** @throws ApiError 400, as Typesense has it */
 export async function getRule(env: Cloudflare.Env, name: string): Promise<AnalyticsRule> {
@@ -76,7 +75,7 @@ export async function getRule(env: Cloudflare.Env, name: string): Promise<Analyt
 }
 
 async function findRule(env: Cloudflare.Env, name: string): Promise<AnalyticsRule | undefined> {
-  const row = await findResource(database(env), KIND, name)
+  const row = await findResource(env.DB, KIND, name)
   return row && v.parse(Rule(), JSON.parse(row.body))
 }
 
@@ -110,7 +109,7 @@ export async function putRule(
   const rule = checked(stored ? merged(stored, given) : given)
   requireCollections(collectionsOf(rule))
   await requireExisting(env, rule)
-  await putResource(database(env), { kind: KIND, id: name, body: JSON.stringify(rule) })
+  await putResource(env.DB, { kind: KIND, id: name, body: JSON.stringify(rule) })
   rules.clear()
   const { params } = given
   // As in Typesense, the reply to a new rule shows what was given, without defaults.
@@ -268,7 +267,7 @@ function requireOwn({ name, engine }: CollectionHandle): void {
 /** Deletes a rule, and its log. What was counted stays. @throws ApiError 400 */
 export async function deleteRule(env: Cloudflare.Env, rule: AnalyticsRule): Promise<void> {
   await forgetLogged(env, rule)
-  const deleted = await deleteResource(database(env), KIND, rule.name)
+  const deleted = await deleteResource(env.DB, KIND, rule.name)
   rules.clear()
   if (!deleted) throw unknownRule()
 }
@@ -291,7 +290,7 @@ export async function forgetLogged(env: Cloudflare.Env, rule: AnalyticsRule, use
 async function logsOf(env: Cloudflare.Env, { collection }: AnalyticsRule): Promise<string[]> {
   const place = await lookUp(env, collection)
   if (place?.name === collection) return place.engine === 'object' ? [place.objectId] : []
-  return (await listCollectionRows(database(env), 0, 0)).filter(isOwn).map(({ objectId }) => objectId)
+  return (await listCollectionRows(env.DB, 0, 0)).filter(isOwn).map(({ objectId }) => objectId)
 }
 
 /** The object with a rule's counts or log. @throws ApiError 404 */

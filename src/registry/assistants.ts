@@ -4,7 +4,6 @@
  */
 
 import * as v from 'valibot'
-import { database } from '../db/client'
 import {
   type AssistantRow,
   deleteAssistantRow,
@@ -102,7 +101,7 @@ export async function putAssistant(
   config: AssistantConfig,
 ): Promise<ShownAssistant> {
   await checkReferences(env, config)
-  return shown(await upsertAssistantRow(database(env), { name, config: JSON.stringify(config) }, Date.now()))
+  return shown(await upsertAssistantRow(env.DB, { name, config: JSON.stringify(config) }, Date.now()))
 }
 
 /** @throws ValiError, SyntaxError for a configuration that no version has written */
@@ -110,24 +109,24 @@ export const storedConfig = ({ config }: Pick<AssistantRow, 'config'>): Assistan
   readStored(Stored(), config)
 
 export const listAssistants = async (env: Cloudflare.Env): Promise<ShownAssistant[]> =>
-  (await listAssistantRows(database(env))).map(shown)
+  (await listAssistantRows(env.DB)).map(shown)
 
 /** @throws ApiError 404 */
 export async function getAssistant(env: Cloudflare.Env, name: string): Promise<ShownAssistant> {
-  const row = await readAssistantRow(database(env), name)
+  const row = await readAssistantRow(env.DB, name)
   if (!row) throw assistantNotFound()
   return shown(row)
 }
 
 /** Reads an assistant without the cache, before a change; undefined for an unknown name. */
 export async function readAssistant(env: Cloudflare.Env, name: string): Promise<AssistantConfig | undefined> {
-  const row = await readAssistantRow(database(env), name)
+  const row = await readAssistantRow(env.DB, name)
   return row && storedConfig(row)
 }
 
 /** Deletes an assistant. Its conversations stay. @throws ApiError 404 */
 export async function deleteAssistant(env: Cloudflare.Env, name: string): Promise<ShownAssistant> {
-  const row = await deleteAssistantRow(database(env), name)
+  const row = await deleteAssistantRow(env.DB, name)
   if (!row) throw assistantNotFound()
   return shown(row)
 }

@@ -1,7 +1,7 @@
 /** Collections by name: finds their objects, creates, lists, clones, swaps and drops them. */
 import { waitUntil } from 'cloudflare:workers'
 import * as v from 'valibot'
-import { type Database, database, nearby, noteWrite } from '../db/client'
+import { type Database, nearby, noteWrite } from '../db/client'
 import {
   type CollectionRow,
   deleteAlias as deleteAliasRow,
@@ -73,7 +73,7 @@ async function read(db: Database, name: string): Promise<CollectionHandle | unde
 
 /** The collection of a name or alias, if there is one. */
 export const lookUp = (env: Cloudflare.Env, name: string): Promise<CollectionHandle | undefined> =>
-  names.find(name, () => read(database(env), name))
+  names.find(name, () => read(env.DB, name))
 
 /** The same without the cache, if the cached entry turned out to be stale. */
 export function lookUpAnew(env: Cloudflare.Env, name: string): Promise<CollectionHandle | undefined> {
@@ -153,7 +153,7 @@ export async function createCollection(
 ): Promise<CollectionSummary> {
   if (isObject(body) && body.engine !== undefined) return connectCollection(env, body)
   const { name } = parseSchema(body)
-  const db = database(env)
+  const db = env.DB
   forgetName(name)
   const taken = await findCollectionRow(db, name)
   // A row whose object is empty remains from a deletion that did not finish.
@@ -184,7 +184,7 @@ async function connectCollection(
   { engine, ...schema }: Record<string, unknown>,
 ): Promise<CollectionSummary> {
   const name = parseName(schema)
-  const db = database(env)
+  const db = env.DB
   const { columns, store } = await connect(env, engine, name)
   forgetName(name)
   if ((await findCollectionRow(db, name))?.name === name) throw nameTaken(name)
@@ -246,7 +246,7 @@ export async function listCollections(
   env: Cloudflare.Env,
   { limit, offset }: { limit: number; offset: number },
 ): Promise<CollectionSummary[]> {
-  const rows = await listCollectionRows(database(env), limit, offset)
+  const rows = await listCollectionRows(env.DB, limit, offset)
   const summaries = await mapFew(rows, AT_ONCE, async (row): Promise<CollectionSummary[]> => {
     const outcome = await documentsOf(env, row).summary()
     if (outcome.ok) return [outcome.value]
@@ -272,7 +272,7 @@ export async function dropCollection(env: Cloudflare.Env, name: string): Promise
   if (handle === undefined) throw missing
   const summary = await documentsOf(env, handle).summary()
   if (handle.engine === 'object') await collectionObject(env, handle.objectId).destroy()
-  await deleteCollection(database(env), handle.name, handle.objectId)
+  await deleteCollection(env.DB, handle.name, handle.objectId)
   forgetNames()
   if (summary.ok) return summary.value
   if (handle.engine === 'object') throw missing
@@ -284,7 +284,7 @@ export async function schemaChanges(
   env: Cloudflare.Env,
   isOpen: (collection: string) => boolean,
 ): Promise<({ collection: string } & SchemaProgress)[]> {
-  const rows = (await listCollectionRows(database(env), 0, 0)).filter((row) => isOwn(row) && isOpen(row.name))
+  const rows = (await listCollectionRows(env.DB, 0, 0)).filter((row) => isOwn(row) && isOpen(row.name))
   const all = await mapFew(rows, AT_ONCE, async ({ name, objectId }) => {
     const progress = await collectionObject(env, objectId).schemaProgress()
     return progress === undefined ? [] : [{ collection: name, ...progress }]
@@ -408,7 +408,7 @@ export async function switchCollections(
   await call(env, own, other)
   try {
     await call(env, theirs, name)
-    if (!(await switchPlaces(database(env), own, theirs))) {
+    if (!(await switchPlaces(env.DB, own, theirs))) {
       throw new ApiError(409, 'One of the collections was changed meanwhile: try again.')
     }
   } catch (error) {
@@ -422,7 +422,7 @@ export async function switchCollections(
 
 /** @throws ApiError 400 for an alias, 404 */
 async function rowOf(env: Cloudflare.Env, name: string): Promise<CollectionRow> {
-  const row = await findCollectionRow(database(env), name)
+  const row = await findCollectionRow(env.DB, name)
   if (row === undefined) throw new ApiError(404, `No collection with name \`${name}\` found.`)
   if (row.name !== name) throw new ApiError(400, `\`${name}\` is an alias. Name the collection itself.`)
   return row
@@ -457,7 +457,7 @@ export async function putAlias(env: Cloudflare.Env, name: string, body: unknown)
   if (!('collection_name' in body)) throw new ApiError(400, 'Parameter `collection_name` is required.')
   const target = body.collection_name
   if (typeof target !== 'string') throw new ApiError(400, 'Parameter `collection_name` must be a string.')
-  const db = database(env)
+  const db = env.DB
   if (await isCollectionName(db, name)) {
     throw new ApiError(500, `Name \`${name}\` conflicts with an existing collection name.`)
   }
@@ -468,19 +468,19 @@ export async function putAlias(env: Cloudflare.Env, name: string, body: unknown)
 
 /** @throws ApiError 404 */
 export async function getAlias(env: Cloudflare.Env, name: string): Promise<Alias> {
-  const row = await findAlias(database(env), name)
+  const row = await findAlias(env.DB, name)
   if (row === undefined) throw collectionMissing(name)
   return { collection_name: row.collectionName, name }
 }
 
 export async function listAliases(env: Cloudflare.Env): Promise<Alias[]> {
-  const rows = await listAliasRows(database(env))
+  const rows = await listAliasRows(env.DB)
   return rows.map(({ name, collectionName }) => ({ collection_name: collectionName, name }))
 }
 
 /** @returns the deleted alias @throws ApiError 404 */
 export async function deleteAlias(env: Cloudflare.Env, name: string): Promise<Alias> {
-  const row = await deleteAliasRow(database(env), name)
+  const row = await deleteAliasRow(env.DB, name)
   forgetName(name)
   if (row === undefined) throw collectionMissing(name)
   return { collection_name: row.collectionName, name }

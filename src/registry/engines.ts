@@ -4,7 +4,6 @@
  * Durable Object, the others are clusters.
  */
 
-import { database } from '../db/client'
 import { type CollectionRow, changeEngine, findCollectionByObject } from '../db/registry'
 import { RowCache } from '../db/row-cache'
 import { open, seal } from '../db/sealing'
@@ -118,7 +117,7 @@ export const clusterStore = (
 /** @throws ApiError 404, 400 when the credentials cannot be opened */
 async function connectionOf(env: Cloudflare.Env, objectId: string): Promise<Connection> {
   const connection = await connections.find(objectId, async () => {
-    const row = await findCollectionByObject(database(env), objectId)
+    const row = await findCollectionByObject(env.DB, objectId)
     if (!row?.engineConfig || !row.sealedCredentials) return undefined
     return {
       name: row.name,
@@ -165,6 +164,6 @@ export async function reconnect(
   objectId: string,
   columns: EngineColumns,
 ): Promise<void> {
-  if (!(await changeEngine(database(env), objectId, columns))) throw collectionGone()
+  if (!(await changeEngine(env.DB, objectId, columns))) throw collectionGone()
   forgetConnection(objectId)
 }

@@ -3,7 +3,6 @@
  * contract's order and speak its sentences, because scripts compare both.
  */
 import * as v from 'valibot'
-import { database } from '../db/client'
 import {
   type ConversationModelRow,
   findModel as findRow,
@@ -52,7 +51,7 @@ export async function createModel(
   requireHistory = ANY_HISTORY,
 ): Promise<ShownModel> {
   if (!isObject(given)) throw new ApiError(400, 'Bad JSON.')
-  const db = database(env)
+  const db = env.DB
   const named = typeof given.id === 'string' && given.id !== ''
   if (named && (await readModel(db, given.id as string))) throw taken()
   const id = named ? (given.id as string) : crypto.randomUUID()
@@ -83,10 +82,10 @@ export async function updateModel(
 ): Promise<ShownModel> {
   if (!isObject(given)) throw new ApiError(400, 'Bad JSON.')
   for (let tries = 0; tries < MOST_TRIES; tries++) {
-    const row = (await readModel(database(env), id)) ?? missing()
+    const row = (await readModel(env.DB, id)) ?? missing()
     requireHistory(historyNameOf(row))
     const updated = await merged(env, row, given, requireHistory)
-    const outcome = await replaceModel(database(env), row, updated, unixNow())
+    const outcome = await replaceModel(env.DB, row, updated, unixNow())
     if (outcome === 'taken') throw taken()
     if (outcome === 'missing') missing()
     if (outcome === 'done') return shown(updated)
@@ -117,7 +116,7 @@ async function merged(
   requireHistory: RequireHistory,
 ): Promise<ConversationModelRow> {
   const id = typeof given.id === 'string' && given.id !== '' ? given.id : row.id
-  if (id !== row.id && (await readModel(database(env), id))) throw taken()
+  if (id !== row.id && (await readModel(env.DB, id))) throw taken()
   const { secrets, rest } = partSecrets(given)
   const kept = await changeSecrets(row, secrets, env)
   const before = storedConfig(row)
@@ -153,11 +152,11 @@ export function requireSameDestination(
 }
 
 export const listModels = async (env: Cloudflare.Env): Promise<ShownModel[]> =>
-  (await listModelRows(database(env))).map(shown)
+  (await listModelRows(env.DB)).map(shown)
 
 /** @throws ApiError 404 */
 export async function getModel(env: Cloudflare.Env, id: string): Promise<ShownModel> {
-  return shown((await readModel(database(env), id)) ?? missing())
+  return shown((await readModel(env.DB, id)) ?? missing())
 }
 
 /** Deletes a model. Its messages stay and still expire by its ttl. @throws ApiError 404, or what `requireHistory` throws */
@@ -166,7 +165,7 @@ export async function deleteModel(
   id: string,
   requireHistory = ANY_HISTORY,
 ): Promise<ShownModel> {
-  const db = database(env)
+  const db = env.DB
   const row = (await readModel(db, id)) ?? missing()
   requireHistory(historyNameOf(row))
   if (!(await markDeleted(db, id, unixNow()))) missing()
@@ -242,7 +241,7 @@ async function check(
   requireSecrets(checked)
   checkParameters(checked)
   requireMore(checked)
-  await checkNamedModels(env, checked, async (id) => (await readModel(database(env), id)) !== undefined)
+  await checkNamedModels(env, checked, async (id) => (await readModel(env.DB, id)) !== undefined)
   await provider.probe(checked, env)
   await history.keepHistory()
   return checked

@@ -4,7 +4,6 @@
  */
 
 import * as v from 'valibot'
-import { database } from '../db/client'
 import {
   beginEntries,
   bytesOfKind,
@@ -109,9 +108,9 @@ export async function putSet(
   }
   if (entries.size > MAX_SET_ITEMS) throw tooManyItems(kind)
   const stored = entriesBody(entries)
-  const { others } = await sizesOf(database(env), kind.kind, name)
+  const { others } = await sizesOf(env.DB, kind.kind, name)
   requireRoom(kind, { others, bytes: bytesOf(stored) })
-  await putResource(database(env), { kind: kind.kind, id: name, body: stored })
+  await putResource(env.DB, { kind: kind.kind, id: name, body: stored })
   kind.kept.forget(name)
   return { items: itemsIn(entries), name }
 }
@@ -125,7 +124,7 @@ const tooManyItems = ({ title }: SetKind): ApiError =>
 const bytesOf = (text: string): number => new TextEncoder().encode(text).length
 
 async function readSet(env: Cloudflare.Env, kind: SetKind, name: string): Promise<Entries | undefined> {
-  const row = await findResource(database(env), kind.kind, name)
+  const row = await findResource(env.DB, kind.kind, name)
   return row && entriesOf(row.body)
 }
 
@@ -142,19 +141,19 @@ export async function getSet(env: Cloudflare.Env, kind: SetKind, name: string): 
 
 /** @throws ApiError 422 where they are too large for one reply */
 export async function listSets(env: Cloudflare.Env, kind: SetKind): Promise<unknown[]> {
-  if ((await bytesOfKind(database(env), kind.kind)) > MAX_LIST_BYTES) {
+  if ((await bytesOfKind(env.DB, kind.kind)) > MAX_LIST_BYTES) {
     throw new ApiError(
       422,
       `A list of sets can have at most ${MAX_LIST_BYTES} bytes. Read them one by one, by their names.`,
     )
   }
-  const rows = await listResources(database(env), kind.kind)
+  const rows = await listResources(env.DB, kind.kind)
   return rows.map(({ id, body }) => ({ items: itemsIn(entriesOf(body)), name: id }))
 }
 
 /** @throws ApiError 404 */
 export async function deleteSet(env: Cloudflare.Env, kind: SetKind, name: string): Promise<unknown> {
-  const deleted = await deleteResource(database(env), kind.kind, name)
+  const deleted = await deleteResource(env.DB, kind.kind, name)
   kind.kept.forget(name)
   if (!deleted) throw missing(kind)
   return { name }
@@ -204,7 +203,7 @@ export async function putItem(
   if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
   const given = { ...body, id }
   const stored = JSON.stringify(kind.parse(given))
-  const db = database(env)
+  const db = env.DB
   const { others, bytes, entries, has } = await sizesOf(db, kind.kind, name, id)
   requireRoom(kind, { others, bytes: bytes + bytesOf(stored) })
   if (!has && entries >= MAX_SET_ITEMS) throw tooManyItems(kind)
@@ -222,7 +221,7 @@ export async function deleteItem(
   id: string,
 ): Promise<unknown> {
   if (!(await requireSet(env, kind, name)).has(id)) throw new ApiError(404, 'Could not find that `id`.')
-  await putEntries(database(env), kind.kind, name, [[id, null]])
+  await putEntries(env.DB, kind.kind, name, [[id, null]])
   kind.kept.forget(name)
   return { id }
 }
@@ -245,7 +244,7 @@ export async function importDictionary(env: Cloudflare.Env, id: string, text: st
   if (lines.length === 0) throw invalid()
   const words: Entries = new Map()
   for (const line of lines) words.set(...wordOf(line))
-  const db = database(env)
+  const db = env.DB
   const { others, bytes } = await sizesOf(db, STEMMING_DICTIONARY, id)
   if (others >= MAX_DICTIONARIES) {
     throw new ApiError(422, `There can be at most ${MAX_DICTIONARIES} stemming dictionaries.`)
@@ -278,18 +277,18 @@ function wordOf(line: string): [word: string, root: string] {
 
 /** The ids of all dictionaries. */
 export const listDictionaries = (env: Cloudflare.Env): Promise<string[]> =>
-  idsOfKind(database(env), STEMMING_DICTIONARY)
+  idsOfKind(env.DB, STEMMING_DICTIONARY)
 
 /** @throws ApiError 404 */
 export async function getDictionary(env: Cloudflare.Env, id: string): Promise<unknown> {
-  const row = await findResource(database(env), STEMMING_DICTIONARY, id)
+  const row = await findResource(env.DB, STEMMING_DICTIONARY, id)
   if (row === undefined) throw missingDictionary(id)
   return { id, words: [...entriesOf(row.body)].map(([word, root]) => ({ word, root })) }
 }
 
 /** @throws ApiError 404 */
 export async function deleteDictionary(env: Cloudflare.Env, id: string): Promise<void> {
-  const deleted = await deleteResource(database(env), STEMMING_DICTIONARY, id)
+  const deleted = await deleteResource(env.DB, STEMMING_DICTIONARY, id)
   stemmingDictionaries.forget(id)
   if (!deleted) throw missingDictionary(id)
 }
@@ -323,7 +322,7 @@ export async function putPreset(env: Cloudflare.Env, name: string, body: unknown
   if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
   if (!('value' in body)) throw new ApiError(400, 'Parameter `value` is required.')
   if (!isObject(body.value)) throw new ApiError(400, 'Search preset is not an object.')
-  await putResource(database(env), { kind: PRESET, id: name, body: JSON.stringify(body.value) })
+  await putResource(env.DB, { kind: PRESET, id: name, body: JSON.stringify(body.value) })
   presets.forget(name)
   return { ...body, name }
 }
@@ -331,7 +330,7 @@ export async function putPreset(env: Cloudflare.Env, name: string, body: unknown
 /** @throws ApiError 404 */
 export async function getPreset(env: Cloudflare.Env, name: string): Promise<Preset> {
   const found = await presets.find(name, async () => {
-    const row = await findResource(database(env), PRESET, name)
+    const row = await findResource(env.DB, PRESET, name)
     return row && v.parse(Preset(), JSON.parse(row.body))
   })
   if (found === undefined) throw new ApiError(404, `Preset \`${name}\` not found.`)
@@ -339,7 +338,7 @@ export async function getPreset(env: Cloudflare.Env, name: string): Promise<Pres
 }
 
 export async function listPresets(env: Cloudflare.Env): Promise<{ name: string; value: Preset }[]> {
-  const rows = await listResources(database(env), PRESET)
+  const rows = await listResources(env.DB, PRESET)
   return rows.map(({ id, body }) => ({ name: id, value: v.parse(Preset(), JSON.parse(body)) }))
 }
 
@@ -347,7 +346,7 @@ export async function listPresets(env: Cloudflare.Env): Promise<{ name: string; 
 export async function deletePreset(env: Cloudflare.Env, name: string): Promise<Preset> {
   presets.forget(name)
   const value = await getPreset(env, name)
-  await deleteResource(database(env), PRESET, name)
+  await deleteResource(env.DB, PRESET, name)
   presets.forget(name)
   return value
 }
@@ -367,14 +366,14 @@ export async function putStopwords(env: Cloudflare.Env, id: string, body: unknow
     throw new ApiError(400, 'Parameter `locale` is required as string value')
   }
   const stored = { stopwords, ...(locale !== undefined && { locale }) }
-  await putResource(database(env), { kind: STOPWORDS, id, body: JSON.stringify(stored) })
+  await putResource(env.DB, { kind: STOPWORDS, id, body: JSON.stringify(stored) })
   stopwordSets.forget(id)
   return { ...body, id }
 }
 
 const findStopwords = (env: Cloudflare.Env, id: string): Promise<StopwordSet | undefined> =>
   stopwordSets.find(id, async () => {
-    const row = await findResource(database(env), STOPWORDS, id)
+    const row = await findResource(env.DB, STOPWORDS, id)
     return row && { id, ...v.parse(Stopwords(), JSON.parse(row.body)) }
   })
 
@@ -393,13 +392,13 @@ export async function wordsOfSet(env: Cloudflare.Env, id: string): Promise<strin
 }
 
 export async function listStopwords(env: Cloudflare.Env): Promise<StopwordSet[]> {
-  const rows = await listResources(database(env), STOPWORDS)
+  const rows = await listResources(env.DB, STOPWORDS)
   return rows.map(({ id, body }) => ({ id, ...v.parse(Stopwords(), JSON.parse(body)) }))
 }
 
 /** @throws ApiError 404 */
 export async function deleteStopwords(env: Cloudflare.Env, id: string): Promise<void> {
-  const deleted = await deleteResource(database(env), STOPWORDS, id)
+  const deleted = await deleteResource(env.DB, STOPWORDS, id)
   stopwordSets.forget(id)
   if (!deleted) throw new ApiError(404, `Stopword \`${id}\` not found.`)
 }

@@ -3,7 +3,6 @@
  * a conversation, with the same providers, and their secrets are sealed and masked alike. Rows of D1's `resources`.
  */
 import * as v from 'valibot'
-import { database } from '../db/client'
 import {
   deleteResource,
   findResource,
@@ -60,7 +59,7 @@ type Shown = Record<string, unknown>
 
 const models = new RowCache<ResourceRow>('a model for natural language', CACHE_MS)
 
-const readRow = (env: Cloudflare.Env, id: string) => findResource(database(env), KIND, id)
+const readRow = (env: Cloudflare.Env, id: string) => findResource(env.DB, KIND, id)
 const storedIn = ({ body }: Pick<ResourceRow, 'body'>) => v.parse(Stored(), JSON.parse(body))
 const sealedIn = (row: Pick<ResourceRow, 'body' | 'sealed'>) => ({
   sealedSecrets: row.sealed,
@@ -80,7 +79,7 @@ export async function createNlModel(env: Cloudflare.Env, body: unknown): Promise
   const id = idIn(body) ?? crypto.randomUUID()
   if (await readRow(env, id)) throw taken()
   const row = await toRow(env, await check(env, { ...body, id }))
-  if (!(await insertResource(database(env), row))) throw taken()
+  if (!(await insertResource(env.DB, row))) throw taken()
   return (await getNlModel(env, id)) as Shown
 }
 
@@ -94,7 +93,7 @@ export async function updateNlModel(env: Cloudflare.Env, id: string, body: unkno
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     const row = (await readRow(env, id)) ?? raise(modelMissing())
     const updated = await mergedRow(env, row, body)
-    const outcome = await replaceResource(database(env), row, updated)
+    const outcome = await replaceResource(env.DB, row, updated)
     models.clear()
     if (outcome === 'taken') throw taken()
     if (outcome === 'missing') throw modelMissing()
@@ -119,7 +118,7 @@ async function mergedRow(env: Cloudflare.Env, row: ResourceRow, body: Record<str
 }
 
 export const listNlModels = async (env: Cloudflare.Env): Promise<Shown[]> =>
-  (await listResources(database(env), KIND)).map(shown)
+  (await listResources(env.DB, KIND)).map(shown)
 
 /** @throws ApiError 404 */
 export const getNlModel = async (env: Cloudflare.Env, id: string): Promise<Shown> =>
@@ -128,7 +127,7 @@ export const getNlModel = async (env: Cloudflare.Env, id: string): Promise<Shown
 /** @returns the deleted model @throws ApiError 404 */
 export async function deleteNlModel(env: Cloudflare.Env, id: string): Promise<Shown> {
   const model = await getNlModel(env, id)
-  await deleteResource(database(env), KIND, id)
+  await deleteResource(env.DB, KIND, id)
   models.clear()
   return model
 }
@@ -143,7 +142,7 @@ export async function findNlModel(
   id: string | undefined,
 ): Promise<ConversationModelConfig | undefined> {
   const row = await models.find(id ?? '', async () =>
-    id === undefined ? (await listResources(database(env), KIND))[0] : readRow(env, id),
+    id === undefined ? (await listResources(env.DB, KIND))[0] : readRow(env, id),
   )
   return row && asModel({ ...storedIn(row).config, ...(await openSecrets(sealedIn(row), env)) } as Config)
 }

@@ -1,5 +1,4 @@
 /** What operators ask for: forgotten replies, vectors compared with Vectorize, secrets sealed anew. */
-import { database } from '../db/client'
 import { isOwn, listCollectionRows } from '../db/registry'
 import { findResource, putResource } from '../db/resources'
 import { RowCache } from '../db/row-cache'
@@ -24,11 +23,11 @@ const marks = new RowCache<string>('the mark of cleared replies', CACHE_MS)
 
 /** The mark that replies are cached under; '' before the first one. */
 export const cacheMark = (env: Cloudflare.Env): Promise<string> =>
-  marks.find(ID, async () => (await findResource(database(env), KIND, ID))?.body ?? '') as Promise<string>
+  marks.find(ID, async () => (await findResource(env.DB, KIND, ID))?.body ?? '') as Promise<string>
 
 /** Makes every search run again instead of using a cached reply. */
 export async function clearReplies(env: Cloudflare.Env): Promise<void> {
-  await putResource(database(env), { kind: KIND, id: ID, body: JSON.stringify(crypto.randomUUID()) })
+  await putResource(env.DB, { kind: KIND, id: ID, body: JSON.stringify(crypto.randomUUID()) })
   marks.forget(ID)
 }
 
@@ -85,7 +84,7 @@ const AT_ONCE = 20
  * @throws ApiError 400 when neither key opens a credential; the remaining ones were not looked at
  */
 export async function resealAll(env: Cloudflare.Env): Promise<number> {
-  const db = database(env)
+  const db = env.DB
   const count = await resealRegistry(db, env)
   const rows = (await listCollectionRows(db, 0, 0)).filter(isOwn)
   const counts = await mapFew(rows, AT_ONCE, async ({ name, objectId }) => {

@@ -1,6 +1,5 @@
 /** Connectors, remote models and settings that OpenSearch's API registers, as the core reads and stores them. */
 import * as v from 'valibot'
-import { database } from '../db/client'
 import {
   deleteResource,
   findResource,
@@ -82,7 +81,7 @@ export async function storeConnector(
   kept: string | null = null,
 ): Promise<number> {
   const sealed = credential === undefined ? kept : await seal(JSON.stringify(credential), env)
-  return putResource(database(env), { kind: 'connector', id, body: JSON.stringify(stored), sealed })
+  return putResource(env.DB, { kind: 'connector', id, body: JSON.stringify(stored), sealed })
 }
 
 /** Finds a resource of a kind. */
@@ -93,7 +92,7 @@ export const finder =
   (env: Cloudflare.Env, known?: ResourceRow[]): FindResource =>
   async (kind, id) =>
     known?.find((row) => row.kind === kind && row.id === id) ??
-    (known && kind === 'settings' ? undefined : findResource(database(env), kind, id))
+    (known && kind === 'settings' ? undefined : findResource(env.DB, kind, id))
 
 /** Reads a connector for a call, with its credential in clear; undefined for an unknown id. @throws ApiError 400 */
 async function openConnector(
@@ -208,7 +207,7 @@ export async function readSettings(env: Cloudflare.Env, find = finder(env)): Pro
 export const changeSettings = (
   env: Cloudflare.Env,
   changes: Record<string, string | string[] | null>,
-): Promise<void> => mergeResource(database(env), 'settings', 'cluster', changes)
+): Promise<void> => mergeResource(env.DB, 'settings', 'cluster', changes)
 
 const historyNameOf = (settings: ClusterSettings): string => {
   const name = settings[HISTORY]
@@ -249,7 +248,7 @@ export const storeNew = (
   id: string,
   body: unknown,
   uniqueName: string | null = null,
-): Promise<boolean> => insertResource(database(env), { kind, id, body: JSON.stringify(body), uniqueName })
+): Promise<boolean> => insertResource(env.DB, { kind, id, body: JSON.stringify(body), uniqueName })
 
 export type { ResourceRow }
 
@@ -259,12 +258,12 @@ export const findOne = (env: Cloudflare.Env, kind: string, id: string): Promise<
 
 /** All resources of a kind, the oldest first. */
 export const findAll = (env: Cloudflare.Env, kind: string): Promise<ResourceRow[]> =>
-  listResources(database(env), kind)
+  listResources(env.DB, kind)
 
 /** Stores a resource. It replaces one of the same id. @returns its version */
 export const storeOne = (env: Cloudflare.Env, given: NewResource): Promise<number> =>
-  putResource(database(env), given)
+  putResource(env.DB, given)
 
 /** @returns false if there is none */
 export const deleteOne = (env: Cloudflare.Env, kind: string, id: string): Promise<boolean> =>
-  deleteResource(database(env), kind, id)
+  deleteResource(env.DB, kind, id)

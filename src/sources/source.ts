@@ -3,7 +3,6 @@
  * and a second one the pages that are known, which only a run reads.
  */
 import * as v from 'valibot'
-import { database } from '../db/client'
 import { deleteResource, findResource, listResources, mergeResource, putResource } from '../db/resources'
 import { ApiError } from '../errors'
 import { once } from '../lib/once'
@@ -107,10 +106,10 @@ const sourceIn = ({ id, body }: { id: string; body: string }): Source =>
   shown(id, v.parse(Stored(), JSON.parse(body)))
 
 export const listSources = async (env: Cloudflare.Env): Promise<Source[]> =>
-  (await listResources(database(env), KIND)).map(sourceIn)
+  (await listResources(env.DB, KIND)).map(sourceIn)
 
 export async function findSource(env: Cloudflare.Env, name: string): Promise<Source | undefined> {
-  const row = await findResource(database(env), KIND, name)
+  const row = await findResource(env.DB, KIND, name)
   return row && sourceIn(row)
 }
 
@@ -127,7 +126,7 @@ export async function putSource(
   name: string,
   settings: SourceSettings,
 ): Promise<Source> {
-  const db = database(env)
+  const db = env.DB
   const all = await listSources(env)
   if (all.length >= MOST_SOURCES && !all.some((each) => each.name === name))
     throw new ApiError(400, `There are ${MOST_SOURCES} sources already. Remove one first.`)
@@ -158,8 +157,8 @@ export async function putSource(
 /** @throws ApiError 404 @returns the source that it was */
 export async function removeSource(env: Cloudflare.Env, name: string): Promise<Source> {
   const source = await getSource(env, name)
-  await deleteResource(database(env), KIND, name)
-  await deleteResource(database(env), PAGES, name)
+  await deleteResource(env.DB, KIND, name)
+  await deleteResource(env.DB, PAGES, name)
   return source
 }
 
@@ -169,11 +168,11 @@ export async function noteRun(
   name: string,
   changes: { state?: Stored['state']; next_run_at?: number; run?: Run | null; last_run?: Run },
 ): Promise<void> {
-  if (await findResource(database(env), KIND, name)) await mergeResource(database(env), KIND, name, changes)
+  if (await findResource(env.DB, KIND, name)) await mergeResource(env.DB, KIND, name, changes)
 }
 
 export async function readPages(env: Cloudflare.Env, name: string): Promise<Pages | undefined> {
-  const row = await findResource(database(env), PAGES, name)
+  const row = await findResource(env.DB, PAGES, name)
   return row && v.parse(Pages(), JSON.parse(row.body))
 }
 
@@ -182,5 +181,5 @@ export async function writePages(env: Cloudflare.Env, name: string, pages: Pages
   const body = JSON.stringify(pages)
   if (body.length > LONGEST_PAGES)
     throw new ApiError(400, 'The site has more pages than one source can hold. Lower `max_pages`.')
-  await putResource(database(env), { kind: PAGES, id: name, body })
+  await putResource(env.DB, { kind: PAGES, id: name, body })
 }

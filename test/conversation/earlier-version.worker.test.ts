@@ -5,7 +5,6 @@ import { beforeAll, expect, it } from 'vitest'
 import { getConversation, listConversations } from '../../src/conversation/conversations'
 import { readMeta, writeMeta } from '../../src/conversation/turn-log'
 import { insertApiKey } from '../../src/db/api-keys'
-import { database } from '../../src/db/client'
 import type { Asker } from '../../src/turn/request'
 import { ADMIN, asking, conversation, read, rowsOf, setStage, stub, take } from './stage'
 
@@ -56,7 +55,7 @@ it('one of nobody in particular is open to who has its id and its key', async ()
 })
 
 it('of a key that fixed its user, the migration knows whose they are', async () => {
-  const db = database(env)
+  const db = env.DB
   const key = await insertApiKey(db, {
     prefix: 'abcd',
     hash: crypto.randomUUID(),

@@ -1,9 +1,6 @@
 import { env } from 'cloudflare:workers'
-import { eq } from 'drizzle-orm'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { database } from '../../src/db/client'
 import { readModel } from '../../src/db/registry'
-import { conversationModels } from '../../src/db/schema'
 import { open, resealRegistry, seal } from '../../src/db/sealing'
 import { createCollection, putAlias } from '../../src/registry/collections'
 import {
@@ -77,7 +74,7 @@ describe('a new model', () => {
 
   it('does not lie in the database in clear', async () => {
     await createModel(env, body({ id: 'sealed' }))
-    expect(JSON.stringify(await readModel(database(env), 'sealed'))).not.toContain(KEY)
+    expect(JSON.stringify(await readModel(env.DB, 'sealed'))).not.toContain(KEY)
   })
 
   it.each([[null], [[]], [5], ['x']])('is no %j', async (given) => {
@@ -293,7 +290,7 @@ describe('secrets', () => {
     expect(await createModel(env, body({ id: 'secretive', ...SECRETS }))).toMatchObject(MASKED)
     expect(await getModel(env, 'secretive')).toMatchObject(MASKED)
     expect(await findModel(env, 'secretive')).toMatchObject(SECRETS)
-    const row = JSON.stringify(await readModel(database(env), 'secretive'))
+    const row = JSON.stringify(await readModel(env.DB, 'secretive'))
     for (const secret of [KEY, 'aws-secret-key', 'aws-session', 'proxy-secret', 'acme']) {
       expect(row).not.toContain(secret)
     }
@@ -336,19 +333,18 @@ describe('secrets', () => {
     await createModel(env, body({ id: 'rotated', ...SECRETS }))
     const key = 'another key for these tests'
     const changing = { ...env, ENCRYPTION_KEY: key, ENCRYPTION_KEY_PREVIOUS: env.ENCRYPTION_KEY }
-    await resealRegistry(database(env), changing)
-    const row = (await readModel(database(env), 'rotated'))!
+    await resealRegistry(env.DB, changing)
+    const row = (await readModel(env.DB, 'rotated'))!
     expect(await openSecrets(row, { ...env, ENCRYPTION_KEY: key })).toEqual(SECRETS)
-    await resealRegistry(database(env), { ...env, ENCRYPTION_KEY_PREVIOUS: key })
+    await resealRegistry(env.DB, { ...env, ENCRYPTION_KEY_PREVIOUS: key })
     expect(await findModel(env, 'rotated')).toMatchObject(SECRETS)
   })
 
   it('of a row from when the key was the only one are read, kept and sealed anew', async () => {
     await createModel(env, body({ id: 'old row', api_key: 'sk-0987654321' }))
-    await database(env)
-      .update(conversationModels)
-      .set({ sealedSecrets: await seal(KEY, env), maskedSecrets: 'sk-12********' })
-      .where(eq(conversationModels.id, 'old row'))
+    await env.DB.prepare('UPDATE conversation_models SET sealed_api_key = ?, masked_api_key = ? WHERE id = ?')
+      .bind(await seal(KEY, env), 'sk-12********', 'old row')
+      .run()
     expect(await getModel(env, 'old row')).toMatchObject({ api_key: 'sk-12********' })
     expect(await findModel(env, 'old row')).toMatchObject({ api_key: KEY })
     await updateModel(env, 'old row', { api_key: 'sk-12********', headers: { 'x-tenant': 'acme' } })

@@ -1,4 +1,5 @@
 /** Whose a conversation is, and what others see of it: nothing. */
+
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
@@ -6,10 +7,10 @@ import { mayContinue } from '../../src/conversation/ask'
 import { getConversation, listConversations, traceConversation } from '../../src/conversation/conversations'
 import { deleteConversation } from '../../src/conversation/expiry'
 import { mayOpen, ownerOf } from '../../src/conversation/stored'
-import { database } from '../../src/db/client'
 import { listConversationRows } from '../../src/db/conversations'
 import { unwrap } from '../../src/errors'
 import type { Asker } from '../../src/turn/request'
+import { watched } from '../db/watched'
 import {
   ADMIN,
   asking,
@@ -204,9 +205,10 @@ describe('the list', () => {
 
   it('goes by an index, however much there is', async () => {
     for (const scope of [{}, { owner: '1' }, { owner: '1', proof: 'user:ada' }, { userId: 'ada' }]) {
-      const query = listConversationRows(database(env), { ...scope, limit: 10, now: 5 })
-      const { sql, params } = (query as unknown as { toSQL(): { sql: string; params: unknown[] } }).toSQL()
-      const plan = await rowsOf(`EXPLAIN QUERY PLAN ${sql}`, ...params)
+      const { db, seen } = watched()
+      await listConversationRows(db, { ...scope, limit: 10, now: 5 })
+      const [[text, ...values]] = seen.statements as [(typeof seen.statements)[0]]
+      const plan = await rowsOf(`EXPLAIN QUERY PLAN ${text}`, ...values)
       expect(plan[0]!.detail).toMatch(/USING INDEX conversations_(owner|proof|user|updated)/)
     }
   })

@@ -1,9 +1,6 @@
 import { env } from 'cloudflare:workers'
-import { eq } from 'drizzle-orm'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import { database } from '../../src/db/client'
 import { readModel } from '../../src/db/registry'
-import { conversationModels } from '../../src/db/schema'
 import { seal } from '../../src/db/sealing'
 import { maskSecret } from '../../src/lib/mask'
 import { createCollection } from '../../src/registry/collections'
@@ -91,7 +88,7 @@ describe('stored secrets', () => {
 
   it.each(elsewhere)('are not sent to another place: %s', async (_, made, change) => {
     const { id, ...shown } = await createModel(env, made)
-    const row = await readModel(database(env), id)
+    const row = await readModel(env.DB, id)
     provider.mockClear()
     const refusal = { status: 400, message: expect.stringMatching(/Send `api_key`.* again/) }
     await expect(updateModel(env, id, change)).rejects.toMatchObject(refusal)
@@ -101,7 +98,7 @@ describe('stored secrets', () => {
       updateModel(env, id, { ...change, rewrite_model: `${made.model_name}-2` }),
     ).rejects.toMatchObject({ status: 400 })
     expect(provider).not.toHaveBeenCalled()
-    expect(await readModel(database(env), id)).toEqual(row)
+    expect(await readModel(env.DB, id)).toEqual(row)
     const secrets = String(made.model_name).startsWith('bedrock')
       ? { api_key: 'new-key', secret_access_key: 'new-secret' }
       : { api_key: 'new-key' }
@@ -168,11 +165,10 @@ describe('stored secrets', () => {
     const lookalike = JSON.stringify({ api_key: stolen })
     await createModel(env, body({ id: 'lookalike', api_key: stolen, session_token: lookalike }))
     expect(await findModel(env, 'lookalike')).toMatchObject({ api_key: stolen, session_token: lookalike })
-    await database(env)
-      .update(conversationModels)
-      .set({ sealedSecrets: await seal(lookalike, env), maskedSecrets: maskSecret(lookalike) })
-      .where(eq(conversationModels.id, 'lookalike'))
-    const row = (await readModel(database(env), 'lookalike'))!
+    await env.DB.prepare('UPDATE conversation_models SET sealed_api_key = ?, masked_api_key = ? WHERE id = ?')
+      .bind(await seal(lookalike, env), maskSecret(lookalike), 'lookalike')
+      .run()
+    const row = (await readModel(env.DB, 'lookalike'))!
     expect(await openSecrets(row, env)).toEqual({ api_key: lookalike })
   })
 })

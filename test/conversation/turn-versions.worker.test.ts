@@ -3,7 +3,6 @@ import { runDurableObjectAlarm } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { getConversation } from '../../src/conversation/conversations'
-import { database } from '../../src/db/client'
 import { deleteTurn } from '../../src/db/turns'
 import { textOf } from '../../src/lib/parts'
 import type { AskRequest } from '../../src/turn/request'
@@ -94,7 +93,7 @@ it('go with the turn that replaced them, also theirs', async () => {
   await answered('one', 'second', { replaces: {} })
   await answered('one', 'third', { replaces: {} })
   await answered('two', 'other')
-  await deleteTurn(database(env), id, 3)
+  await deleteTurn(env.DB, id, 3)
   expect(await rowsOf('SELECT turn FROM turns WHERE conversation_id = ?', id)).toEqual([{ turn: 4 }])
 })
 

@@ -1,11 +1,10 @@
 /** What a narrowed list of conversations costs, in rows that the database reads, of many conversations. */
 import { env } from 'cloudflare:test'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { database } from '../../src/db/client'
 import type { ConversationFilter } from '../../src/db/conversations'
 import { listConversationRows } from '../../src/db/conversations'
+import { watched } from './watched'
 
-const db = database(env)
 const MANY = 20_000
 const numbers = JSON.stringify(Array.from({ length: MANY }, (_, at) => at))
 
@@ -16,11 +15,9 @@ async function run(sql: string): Promise<void> {
 }
 
 async function list(filter: ConversationFilter, scope: { owner?: string } = {}) {
-  const { sql, params } = listConversationRows(db, { ...scope, filter, limit: 10, now: 0 }).toSQL()
-  const { meta, results } = await env.DB.prepare(sql)
-    .bind(...params)
-    .all<{ id: string }>()
-  return { ids: results.map(({ id }) => id), read: meta.rows_read }
+  const { db, seen } = watched()
+  const rows = await listConversationRows(db, { ...scope, filter, limit: 10, now: 0 })
+  return { ids: rows.map(({ id }) => id), read: seen.read }
 }
 
 beforeAll(async () => {

@@ -1,11 +1,11 @@
 /** What a page of memories or messages costs, in rows that the database reads: the same however many there are. */
 import { env } from 'cloudflare:test'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { database } from '../../src/db/client'
+import type { Database } from '../../src/db/client'
 import { listConversationRows } from '../../src/db/conversations'
 import { messagesBeforeTurns, pageOfConversations, pageOfTurns } from '../../src/db/messages'
+import { watched } from './watched'
 
-const db = database(env)
 const PAGE = { limit: 10, offset: 0, now: 0 }
 
 const numbers = (many: number): string => JSON.stringify(Array.from({ length: many }, (_, at) => at))
@@ -41,13 +41,10 @@ async function insertTranscript(id: string, many: number): Promise<void> {
     .run()
 }
 
-async function rowsRead(query: { toSQL(): { sql: string; params: unknown[] } }, rows = 10): Promise<number> {
-  const { sql, params } = query.toSQL()
-  const { meta, results } = await env.DB.prepare(sql)
-    .bind(...params)
-    .all()
-  expect(results).toHaveLength(rows)
-  return meta.rows_read
+async function rowsRead(list: (db: Database) => Promise<unknown[]>, rows = 10): Promise<number> {
+  const { db, seen } = watched()
+  expect(await list(db)).toHaveLength(rows)
+  return seen.read
 }
 
 const MANY = 20_000
@@ -84,26 +81,26 @@ describe('a page of ten', () => {
 
   describe.each(SCOPES)("of %s's memories", (_, scope) => {
     test.each(['createdAt', 'updatedAt'] as const)('by %s', async (by) => {
-      const few = await rowsRead(pageOfConversations(db, { owner: 'few' }, by, PAGE))
-      expect(await rowsRead(pageOfConversations(db, scope, by, PAGE))).toBe(few)
+      const few = await rowsRead((db) => pageOfConversations(db, { owner: 'few' }, by, PAGE))
+      expect(await rowsRead((db) => pageOfConversations(db, scope, by, PAGE))).toBe(few)
     })
 
     test("in Parley's own list", async () => {
-      const few = await rowsRead(listConversationRows(db, { owner: 'few', limit: 10, now: 0 }))
+      const few = await rowsRead((db) => listConversationRows(db, { owner: 'few', limit: 10, now: 0 }))
       // Conversations of the same millisecond are read together to be put in order.
-      const read = await rowsRead(listConversationRows(db, { ...scope, limit: 10, now: 0 }))
+      const read = await rowsRead((db) => listConversationRows(db, { ...scope, limit: 10, now: 0 }))
       expect(read).toBeLessThan(2 * few)
     })
   })
 
   test.each(['asc', 'desc'] as const)('of messages, %s', async (order) => {
-    const few = await rowsRead(pageOfTurns(db, 'few', order, PAGE))
-    expect(await rowsRead(pageOfTurns(db, 'many', order, PAGE))).toBe(few)
+    const few = await rowsRead((db) => pageOfTurns(db, 'few', order, PAGE))
+    expect(await rowsRead((db) => pageOfTurns(db, 'many', order, PAGE))).toBe(few)
   })
 
   test('of messages from before the first turn', async () => {
-    const few = await rowsRead(messagesBeforeTurns(db, 'short', 10))
-    expect(await rowsRead(messagesBeforeTurns(db, 'long', 10))).toBe(few)
-    expect(await rowsRead(messagesBeforeTurns(db, 'short', 100), 40)).toBeLessThan(100)
+    const few = await rowsRead((db) => messagesBeforeTurns(db, 'short', 10))
+    expect(await rowsRead((db) => messagesBeforeTurns(db, 'long', 10))).toBe(few)
+    expect(await rowsRead((db) => messagesBeforeTurns(db, 'short', 100), 40)).toBeLessThan(100)
   })
 })

@@ -1,7 +1,6 @@
 /** A collection's engine, as its row in the registry says. */
 import { env } from 'cloudflare:workers'
 import { expect, it } from 'vitest'
-import { database } from '../../src/db/client'
 import { insertCollection } from '../../src/db/registry'
 import { createCollection, findCollection } from '../../src/registry/collections'
 import { retrieverOf } from '../../src/registry/engines'
@@ -16,7 +15,7 @@ it('is the own one where nothing else is said, and searches', async () => {
 
 it('of a version to come is refused by its name', async () => {
   const row = { name: 'later', objectId: 'later', createdAt: 1, engine: 'holographic' }
-  expect(await insertCollection(database(env), row)).toBe(true)
+  expect(await insertCollection(env.DB, row)).toBe(true)
   const place = await findCollection(env, 'later')
   expect(() => retrieverOf(env, place)).toThrow(expect.objectContaining({ status: 501 }))
   expect(() => retrieverOf(env, place)).toThrow('`holographic`')

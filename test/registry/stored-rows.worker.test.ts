@@ -3,7 +3,6 @@ import { env } from 'cloudflare:workers'
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
 import { listApiKeys } from '../../src/db/api-keys'
-import { database } from '../../src/db/client'
 import { readStored, readStoredObject } from '../../src/lib/stored-json'
 import { readAssistant } from '../../src/registry/assistants'
 import { getModel, openSecrets, shownSecrets } from '../../src/registry/models'
@@ -61,7 +60,7 @@ describe('a stored row', () => {
       `INSERT INTO api_keys (id, prefix, hash, description, actions, collections, expires_at, limits)
        VALUES (9, 'p', 'h', '', '["*"]', '["*"]', 1, '{"turns_per_day":"many"}')`,
     ).run()
-    await expect(listApiKeys(database(env))).rejects.toThrow()
+    await expect(listApiKeys(env.DB)).rejects.toThrow()
   })
 
   it('is an object where its properties are checked later', () => {

@@ -44,7 +44,11 @@ const LAYERS = [
   ['src/api/typesense/tool.ts', "import { a } from '../mcp/ask'\na()\n", 'api/typesense may import'],
   ['src/api/mcp/card.ts', "import { a } from '../a2a'\na()\n", 'a2a/index.ts: api/mcp may import'],
   ['src/api/opensearch/rows.ts', "import { a } from '../../db/client'\na()\n", 'api/opensearch may import'],
-  ['src/api/shared/rows.ts', "import { eq } from 'drizzle-orm'\neq()\n", 'drizzle-orm: api/shared may not'],
+  [
+    'src/api/shared/rows.ts',
+    "import sql from 'sql-template-tag'\nsql``\n",
+    'sql-template-tag: api/shared may not',
+  ],
   ['src/api/http/read.ts', "import { a } from '../shared/read'\na()\n", 'api/http may import'],
   ['src/lib/call.ts', "import { a } from '../durable/calls'\na()\n", 'lib may import none'],
   ['src/auth/app.ts', "import { app } from '../app'\napp()\n", 'app.ts: auth may import'],

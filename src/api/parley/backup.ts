@@ -5,7 +5,6 @@ import { restoreConversations } from '../../conversation/restore'
 import { columnsOfKey } from '../../db/api-keys'
 import { type BackupRow, backupCounts, backupPage, restoreRows } from '../../db/backup'
 import type { BackupKind } from '../../db/backup-kinds'
-import { database } from '../../db/client'
 import { ApiError, unwrap } from '../../errors'
 import { storedConfig as assistantIn } from '../../registry/assistants'
 import { findCollection, forgetNames } from '../../registry/collections'
@@ -30,13 +29,13 @@ function requireAdmin({ owner }: Access): void {
 /** How many rows of each kind there are. */
 export async function count({ env, access }: Serving<'countBackup'>): Promise<Response> {
   requireAdmin(access)
-  return json({ counts: await backupCounts(database(env)) })
+  return json({ counts: await backupCounts(env.DB) })
 }
 
 export async function page({ env, access, path, query }: Serving<'readBackup'>): Promise<Response> {
   requireAdmin(access)
   const after = query.after === undefined ? undefined : positionOf(query.after)
-  const { rows, next } = await backupPage(database(env), path.kind, after)
+  const { rows, next } = await backupPage(env.DB, path.kind, after)
   return json({ rows, ...(next && { next: JSON.stringify(next) }) })
 }
 
@@ -100,12 +99,12 @@ export async function restore({ env, access, path, body }: Serving<'restoreBacku
     case 'conversations':
       return json({ stored: await restoreConversations(env, rows) })
     case 'models': {
-      const stored = await restoreRows(database(env), 'models', rows)
+      const stored = await restoreRows(env.DB, 'models', rows)
       await keepHistoriesOf(env, rows)
       return json({ stored })
     }
     default: {
-      const stored = await restoreRows(database(env), path.kind, rows)
+      const stored = await restoreRows(env.DB, path.kind, rows)
       forgetNames()
       return json({ stored })
     }

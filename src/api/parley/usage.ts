@@ -1,5 +1,4 @@
 /** Usage: one row for each day, key and model. */
-import { database } from '../../db/client'
 import { dayOf, listUsage } from '../../db/usage'
 import { json } from '../http/deliver'
 import type { operations } from './operations'
@@ -13,7 +12,7 @@ const DEFAULT_DAYS = 30
 export async function usage({ env, query }: Served<typeof operations.listUsage>): Promise<Response> {
   const to = query.to ?? dayOf(Date.now())
   const from = query.from ?? dayOf(Date.parse(to) - (DEFAULT_DAYS - 1) * DAY_MS)
-  const rows = await listUsage(database(env), {
+  const rows = await listUsage(env.DB, {
     from,
     to,
     limit: query.limit ?? MOST_USAGE,

@@ -7,7 +7,6 @@ import { waitUntil } from 'cloudflare:workers'
 import * as v from 'valibot'
 import type { Access } from '../../auth/access'
 import { requireBudget, requireRate } from '../../auth/authenticate'
-import { database } from '../../db/client'
 import { type Cost, recordCost } from '../../db/turns'
 import { dayOf, reserveTurn } from '../../db/usage'
 import { ApiError, failed, forbidden, plainFailure, reasonOf, unwrap } from '../../errors'
@@ -236,7 +235,7 @@ function charge(
 ): void {
   const usage = { day: dayOf(Date.now()), owner, modelId: id, inputTokens, outputTokens }
   waitUntil(
-    recordCost(database(env), { usage, ...counted }).catch((error) =>
+    recordCost(env.DB, { usage, ...counted }).catch((error) =>
       console.error('a natural-language query could not be charged', reasonOf(error)),
     ),
   )

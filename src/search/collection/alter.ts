@@ -1,5 +1,4 @@
 /** PATCH /collections/:name: reads the request, checks it against schema and documents, and applies it. */
-import { database } from '../../db/client'
 import { ApiError, collectionGone } from '../../errors'
 import { coerceDocument, FieldFault, matches } from '../documents/document'
 import type { Store } from '../documents/store'
@@ -79,7 +78,7 @@ export async function readAlteration(
 
 /** @throws ApiError 404 for sets that do not exist */
 async function requireSets({ synonym_sets, curation_sets }: Alteration, env: Cloudflare.Env): Promise<void> {
-  const db = database(env)
+  const db = env.DB
   for (const name of synonym_sets ?? []) {
     if ((await synonymSets.find(db, name)) === undefined) {
       throw new ApiError(404, `Synonym set \`${name}\` not found.`)

@@ -1,7 +1,6 @@
 /**
  * A collection's links with others: the collections that it refers to, those that refer to it, and its calls to them.
  */
-import { database } from '../../db/client'
 import { findCollectionRow, isOwn } from '../../db/registry'
 import { RowCache } from '../../db/row-cache'
 import { type ApiError, logFailure, type Outcome, unwrap } from '../../errors'
@@ -28,7 +27,7 @@ const objectIds = new RowCache<string>('a referenced collection', CACHE_MS)
 
 /** A collection in a cluster has no object that could be asked. */
 const objectIdOf = async (env: Cloudflare.Env, name: string): Promise<string | undefined> => {
-  const row = await findCollectionRow(database(env), name)
+  const row = await findCollectionRow(env.DB, name)
   return row && isOwn(row) ? row.objectId : undefined
 }
 

@@ -1,7 +1,6 @@
 /** The parts of a collection in memory: created from storage when the object wakes, lost with it. */
 import * as v from 'valibot'
 import { Ledger } from '../../analytics/ledger'
-import { database } from '../../db/client'
 import { ApiError, collectionGone } from '../../errors'
 import { HistoryMirror, indexConversations } from '../../history/turns'
 import { createReranker } from '../../models/reranker'
@@ -165,9 +164,9 @@ function searchContext(
     reader: () => passageReader(env),
     ahead: new EmbeddedAhead(),
     reranker: (name) => createReranker(name, env),
-    synonymSet: (name) => synonymSets.find(database(env), name),
-    curationSet: (name) => curationSets.find(database(env), name),
-    stemmingDictionary: (name) => stemmingDictionaries.find(database(env), name),
+    synonymSet: (name) => synonymSets.find(env.DB, name),
+    curationSet: (name) => curationSets.find(env.DB, name),
+    stemmingDictionary: (name) => stemmingDictionaries.find(env.DB, name),
     read: (seqs, withoutVectors) => store.read(seqs, withoutVectors),
     port: joinPort(around, opened),
   }

@@ -1,7 +1,6 @@
 /** Which fields of a collection can be searched, for requests that do not name any. */
 
 import * as v from 'valibot'
-import { database } from '../../db/client'
 import { requireOwnDatabase } from '../../db/owner'
 import { findCollectionByObject, saveOutline } from '../../db/registry'
 import { logFailure } from '../../errors'
@@ -83,7 +82,7 @@ export const outlining = ({ env, objectId }: Surroundings, store: Store): Backgr
   step: async () => {
     if (store.closed || !isOutdated(store)) return undefined
     const outline = JSON.stringify(outlineOf(store.readable))
-    await saveOutline(database(env), objectId, outline)
+    await saveOutline(env.DB, objectId, outline)
     if (store.closed) return undefined
     writeMeta(store.sql, KEY, outline)
     // The schema may have changed meanwhile.
@@ -108,7 +107,7 @@ export async function checkRegistration(
   const age = Date.now() - (readMeta(sql, 'created_at', v.number()) ?? 0) * 1000
   if (age < REGISTRATION_MS) return REGISTRATION_MS - age
   try {
-    if ((await findCollectionByObject(database(env), objectId)) === undefined) {
+    if ((await findCollectionByObject(env.DB, objectId)) === undefined) {
       // The database of another Worker knows nothing of this Worker's objects.
       await requireOwnDatabase(env)
       // Nobody can write to an object that was never registered. If it holds documents, D1 has lost its row, as after

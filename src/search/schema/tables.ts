@@ -3,7 +3,6 @@
  */
 
 import * as v from 'valibot'
-import { database } from '../../db/client'
 import { ApiError, detailed } from '../../errors'
 import { fragment, type SqlFragment } from '../fragment'
 import { hasMeta, readMeta, writeMeta } from '../meta'
@@ -451,7 +450,7 @@ export const takeStemWords = (fields: Field[], env: Cloudflare.Env): Promise<Fie
     fields.map(async (field) => {
       const { stem_dictionary: name } = field
       if (name === '') return field
-      const words = await stemmingDictionaries.find(database(env), name)
+      const words = await stemmingDictionaries.find(env.DB, name)
       if (words === undefined) {
         throw detailed(
           404,

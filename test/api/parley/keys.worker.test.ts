@@ -2,7 +2,6 @@
 import { env } from 'cloudflare:workers'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { deleteExpiredApiKeys } from '../../../src/db/api-keys'
-import { database } from '../../../src/db/client'
 import { call, send } from '../typesense/api'
 import { HISTORY, scopedKey } from '../typesense/conversing'
 import { ASK, ask, NOT_FOUND } from './stage'
@@ -130,8 +129,8 @@ describe('a key that is made after another was deleted', () => {
   it('has another id than one that expired, too', async () => {
     const body = { description: '', actions: ['*'], collections: ['*'], expires_at: 1, autodelete: true }
     const [, { id }] = await call('POST', '/keys', { body })
-    await deleteExpiredApiKeys(database(env), 2)
-    await deleteExpiredApiKeys(database(env), 2)
+    await deleteExpiredApiKeys(env.DB, 2)
+    await deleteExpiredApiKeys(env.DB, 2)
     expect((await call('GET', `/keys/${id}`))[0]).toBe(404)
     expect((await newest()).id).toBeGreaterThan(id)
   })

@@ -4,7 +4,6 @@ import { beforeAll, describe, expect, it } from 'vitest'
 import { admitTurn } from '../../../src/api/http/admit-turn'
 import { newRecord } from '../../../src/api/http/request-log'
 import { ADMIN } from '../../../src/auth/access'
-import { database } from '../../../src/db/client'
 import { recordCost } from '../../../src/db/turns'
 import { dayOf } from '../../../src/db/usage'
 import { call, FORBIDDEN, MAY_NOT, queryString, send } from './api'
@@ -138,7 +137,7 @@ describe('a conversation', () => {
 
 const today = () => dayOf(Date.now())
 const spend = (owner: string, modelId: string, inputTokens: number, outputTokens = 0) =>
-  recordCost(database(env), { usage: { day: today(), owner, modelId, inputTokens, outputTokens } })
+  recordCost(env.DB, { usage: { day: today(), owner, modelId, inputTokens, outputTokens } })
 
 describe('budgets', () => {
   const SPENT =
@@ -223,7 +222,7 @@ describe('budgets', () => {
 describe('GET /usage', () => {
   it('lists what was spent, by day, key and model', async () => {
     const row = { day: '2025-03-01', owner: '5', modelId: 'm', inputTokens: 3, outputTokens: 4 }
-    const db = database(env)
+    const db = env.DB
     await recordCost(db, { usage: row })
     await recordCost(db, { usage: row })
     await recordCost(db, { usage: { ...row, day: '2025-03-02', owner: 'admin' } })
