@@ -127,7 +127,7 @@ export async function embedding(texts: string[], watched?: Hops): Promise<Respon
 }
 
 /** A collection's object looks up its own name. The Worker knows collections by name, and waits for no such query. */
-const OWN_LOOK_UP = /\bfrom "collections" where "collections"\."object_id" = \?/i
+const OWN_LOOK_UP = /\bFROM collections WHERE object_id = \?/
 
 /** What a query of D1 is for. */
 function purposeOf(query: string): string {
@@ -211,6 +211,7 @@ export function watch(): Hops {
         watched.begin(purpose)
         return asked as never
       }
+      if (purpose === 'collections') return watched.around(purpose, watched.reply(asked)) as never
       return watched.around(purpose, purpose === 'resources' ? watched.afterChecks(asked) : asked) as never
     })
   }

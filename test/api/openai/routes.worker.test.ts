@@ -226,7 +226,7 @@ describe('models', () => {
       .map(([query]) => query)
       .filter((query) => query.includes('assistants'))
     vi.restoreAllMocks()
-    expect([status, queries]).toEqual([200, [expect.stringContaining('order by')]])
+    expect([status, queries]).toEqual([200, [expect.stringContaining('ORDER BY')]])
   })
 })
 
