@@ -397,6 +397,16 @@ export async function hinting<T>(
   }
 }
 
+/** Reads the body of an operation, and runs it in the same way. */
+export async function hintingBody<T>(
+  request: Request,
+  needed: readonly string[],
+  run: (body: unknown) => T | Promise<T>,
+): Promise<T> {
+  const body = await readJson(request)
+  return hinting(body, needed, () => run(body))
+}
+
 function hintFor(given: unknown[], needed: readonly string[]): string | undefined {
   for (const each of given.filter(isObject)) {
     const names = Object.keys(each)

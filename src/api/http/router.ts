@@ -9,7 +9,7 @@ import type { SearchParameters } from '../../search/types'
 import { enter, leave } from './admit-turn'
 import { discardBody, parseQuery } from './body'
 import { typesenseKey } from './cors'
-import { errorResponse } from './deliver'
+import { errorResponse, json } from './deliver'
 import { newRecord, type RequestRecord } from './request-log'
 
 /** A request with its route, whose key has been checked. */
@@ -30,6 +30,9 @@ export interface Call {
 /** A request whose handler checks keys itself. */
 export type OpenCall = Omit<Call, 'access'> & { access?: Access }
 
+/** What a handler answers: a response, or a value that is written as JSON with status 200. */
+export type Answered = Response | object
+
 interface RouteBase {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Hono's syntax. A key has to allow `:collection` as well as the action */
@@ -40,12 +43,35 @@ interface RouteBase {
   begin?: ((env: Cloudflare.Env, request: Request) => Promise<unknown>) | undefined
   /** whether the request may begin a turn, judged by its parameters: such requests queue first (`enter` in admit-turn.ts). Absent: no */
   begins?: (query: SearchParameters) => boolean
+  /** an error of the handler in the protocol's own shape. Absent: in Typesense's */
+  refuse?: (error: unknown, call: OpenCall) => Response
 }
+
+type More = Omit<RouteBase, 'method' | 'path'>
+type Handle<Given> = (call: Given) => Promise<Answered> | Answered
 
 /** The key must allow `action`. An `open` route is public, or checks keys itself. */
 export type Route =
-  | (RouteBase & { action: string; open?: false; handle: (call: Call) => Promise<Response> | Response })
-  | (RouteBase & { open: true; handle: (call: OpenCall) => Promise<Response> | Response })
+  | (RouteBase & { action: string; open?: false; handle: Handle<Call> })
+  | (RouteBase & { open: true; handle: Handle<OpenCall> })
+
+export const route = (
+  method: Route['method'],
+  path: string,
+  action: string,
+  handle: Handle<Call>,
+  more: More = {},
+): Route => ({ ...more, method, path, action, handle })
+
+export const openRoute = (
+  method: Route['method'],
+  path: string,
+  handle: Handle<OpenCall>,
+  more: More = {},
+): Route => ({ ...more, method, path, open: true, handle })
+
+/** Of a route whose every request asks a question. */
+export const ASKS: Pick<RouteBase, 'begins'> = { begins: () => true }
 
 export type App = Hono<Env>
 type Env = { Bindings: Cloudflare.Env; Variables: { record: RequestRecord } }
@@ -93,19 +119,28 @@ async function serve(
   const prefetch: Prefetch = new Prefetch(env, record, () =>
     route.begin ? route.begin(env, request) : named && prefetch.registry(named),
   )
-  if (route.open) return route.handle({ env, request, path, query, record, prefetch })
+  const call: OpenCall = { env, request, path, query, record, prefetch }
+  if (route.open) return answered(route, call, () => route.handle(call))
   record.action = route.action
   if (path.collection !== undefined) record.collection = path.collection
   record.target = Object.values(path).join('/')
-  const access = await admit(
-    env,
-    typesenseKey(request, query),
-    route.action,
-    path.collection,
-    record,
-    prefetch,
-  )
-  return route.handle({ env, request, path, query, access, record, prefetch })
+  const key = typesenseKey(request, query)
+  const access = await admit(env, key, route.action, path.collection, record, prefetch)
+  return answered(route, call, () => route.handle({ ...call, access }))
+}
+
+async function answered(
+  { refuse }: Route,
+  call: OpenCall,
+  handle: () => Promise<Answered> | Answered,
+): Promise<Response> {
+  try {
+    const answer = await handle()
+    return answer instanceof Response ? answer : json(answer)
+  } catch (error) {
+    if (!refuse) throw error
+    return refuse(error, call)
+  }
 }
 
 // =============================================================================

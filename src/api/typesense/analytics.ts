@@ -27,8 +27,7 @@ import {
   stamped,
 } from '../http/analytics'
 import { readJson } from '../http/body'
-import { json } from '../http/deliver'
-import type { Call, Route } from '../http/router'
+import { type Answered, type Call, type Route, route } from '../http/router'
 
 const RULES = '/analytics/rules'
 const RULE = `${RULES}/:name`
@@ -45,9 +44,9 @@ const requiring =
   (collections: string[]): void =>
     requireCollections(access, record.action!, collections, record)
 
-async function create(call: Call): Promise<Response> {
+async function create(call: Call): Promise<Answered> {
   const body = await readJson(call.request)
-  if (!Array.isArray(body)) return json(await putGiven(call, body, false))
+  if (!Array.isArray(body)) return putGiven(call, body, false)
   const made: unknown[] = []
   for (const each of body) {
     try {
@@ -57,28 +56,28 @@ async function create(call: Call): Promise<Response> {
       made.push({ error: error.message })
     }
   }
-  return json(made)
+  return made
 }
 
-async function upsert(call: Call): Promise<Response> {
+async function upsert(call: Call): Promise<Answered> {
   const body = await readJson(call.request)
   if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
-  return json(await putGiven(call, { ...body, name: call.path.name }, true))
+  return putGiven(call, { ...body, name: call.path.name }, true)
 }
 
 /**
  * Stores a rule. One in the shape of release 29 becomes rules of release 30, and the reply shows it as it was sent.
  */
-async function putGiven(call: Call, body: unknown, mayReplace: boolean): Promise<unknown> {
+async function putGiven(call: Call, body: unknown, mayReplace: boolean): Promise<Answered> {
   const older = rulesOfRelease29(body)
   if (older === undefined) return putRule(call.env, body, mayReplace, requiring(call))
   for (const rule of older) await putRule(call.env, rule, mayReplace, requiring(call))
-  return body
+  return body as object
 }
 
-async function list(call: Call): Promise<Response> {
+async function list(call: Call): Promise<AnalyticsRule[]> {
   const tag = call.query.rule_tag
-  return json((await openRules(call)).filter((rule) => !tag || rule.rule_tag === tag))
+  return (await openRules(call)).filter((rule) => !tag || rule.rule_tag === tag)
 }
 
 /** A rule that the key may see. @throws ApiError 400, 401 */
@@ -110,7 +109,7 @@ async function readEvent(call: Call): Promise<Event> {
   return { rule, data }
 }
 
-async function postEvent(call: Call): Promise<Response> {
+async function postEvent(call: Call): Promise<Answered> {
   const { env, access, record } = call
   await requireEvents(env, access, record.address)
   const { rule, data } = await readEvent(call)
@@ -121,7 +120,7 @@ async function postEvent(call: Call): Promise<Response> {
       ? await queryRecord(rule, readQuery(data, userId))
       : documentRecord(rule, data, userId)
   await tell(env, [{ rule, record: told }])
-  return json({ ok: true })
+  return { ok: true }
 }
 
 /** @throws ApiError 400 */
@@ -176,21 +175,17 @@ function documentRecord(rule: AnalyticsRule, data: Record<string, unknown>, user
 
 /** A user's events are theirs: a key for pages reads those of the user that it fixes, and no others. */
 function requireUser({ access, query }: Call): string {
-  const asked = query.user_id
-  if (!asked) throw new ApiError(400, "Missing required parameter 'user_id'.")
+  const asked = required(query, 'user_id')
   if (!speaksFor(access, asked)) throw forbidden()
   return asked
 }
 
 function required(query: Call['query'], name: string): string {
-  return query[name] || raise(new ApiError(400, `Missing required parameter '${name}'.`))
+  if (query[name]) return query[name]
+  throw new ApiError(400, `Missing required parameter '${name}'.`)
 }
 
-function raise(error: ApiError): never {
-  throw error
-}
-
-async function getEvents(call: Call): Promise<Response> {
+async function getEvents(call: Call): Promise<Answered> {
   const { env, query } = call
   const user = requireUser(call)
   const rule = await getRule(env, required(query, 'name'))
@@ -198,15 +193,15 @@ async function getEvents(call: Call): Promise<Response> {
   if (!/^\d{1,9}$/.test(asked)) throw new ApiError(400, "Parameter 'n' must be an unsigned integer.")
   if (Number(asked) > MOST_EVENTS) throw new ApiError(400, `N cannot be greater than ${MOST_EVENTS}`)
   requiring(call)([rule.collection])
-  if (rule.type !== 'log') return json({ events: [] })
+  if (rule.type !== 'log') return { events: [] }
   const object = await ledgerOf(env, rule)
-  return json({ events: unwrap(await object.loggedEvents(rule.name, user, Number(asked))) })
+  return { events: unwrap(await object.loggedEvents(rule.name, user, Number(asked))) }
 }
 
 /** Erases a user's events in the logs of rules. Typesense has no such route. */
-async function deleteEvents(call: Call): Promise<Response> {
+async function deleteEvents(call: Call): Promise<Answered> {
   const { env, access, query } = call
-  return json({ num_deleted: await forgetUser(env, access, requireUser(call), query.name) })
+  return { num_deleted: await forgetUser(env, access, requireUser(call), query.name) }
 }
 
 /** The rules whose collections are all visible to the key. */
@@ -215,13 +210,13 @@ const openRules = async ({ env, access, record }: Call): Promise<AnalyticsRule[]
     collectionsOf(rule).every((name) => access.allows(record.action!, name)),
   )
 
-async function flush(call: Call): Promise<Response> {
+async function flush(call: Call): Promise<Answered> {
   const objects = await ledgers(call.env, await openRules(call))
   for (const outcome of await Promise.all(objects.map((object) => object.flushEvents()))) unwrap(outcome)
-  return json({ ok: true })
+  return { ok: true }
 }
 
-async function status(call: Call): Promise<Response> {
+async function status(call: Call): Promise<Answered> {
   const rules = await openRules(call)
   const objects = await ledgers(call.env, rules)
   const all = (await Promise.all(objects.map((object) => object.eventStatus()))).map(unwrap)
@@ -231,7 +226,7 @@ async function status(call: Call): Promise<Response> {
         .filter((rule) => rule.type === type)
         .flatMap(({ name }) => all.map((each) => each.typed[name] ?? 0)),
     )
-  return json({
+  return {
     popular_prefix_queries: typed('popular_queries'),
     nohits_prefix_queries: typed('nohits_queries'),
     log_prefix_queries: typed('log'),
@@ -240,36 +235,26 @@ async function status(call: Call): Promise<Response> {
     // Events are logged at once, so none wait.
     query_log_events: 0,
     doc_log_events: 0,
-  })
+  }
 }
 
 const sum = (numbers: number[]): number => numbers.reduce((all, each) => all + each, 0)
 
 export const analyticsRoutes: Route[] = [
-  { method: 'POST', path: RULES, action: 'analytics/rules:create', handle: create },
-  { method: 'GET', path: RULES, action: 'analytics/rules:list', handle: list },
-  {
-    method: 'GET',
-    path: RULE,
-    action: 'analytics/rules:get',
-    handle: async (call) => json(await openRule(call)),
-  },
-  { method: 'PUT', path: RULE, action: 'analytics/rules:upsert', handle: upsert },
-  {
-    method: 'DELETE',
-    path: RULE,
-    action: 'analytics/rules:delete',
-    handle: async (call) => {
-      const rule = await openRule(call)
-      await deleteRule(call.env, rule)
-      return json(rule)
-    },
-  },
-  { method: 'POST', path: EVENTS, action: 'analytics/events:create', handle: postEvent },
-  { method: 'GET', path: EVENTS, action: 'analytics/events:list', handle: getEvents },
-  { method: 'DELETE', path: EVENTS, action: DELETE_EVENTS, handle: deleteEvents },
-  { method: 'POST', path: '/analytics/flush', action: 'analytics/flush:create', handle: flush },
-  { method: 'GET', path: '/analytics/status', action: 'analytics/status:list', handle: status },
+  route('POST', RULES, 'analytics/rules:create', create),
+  route('GET', RULES, 'analytics/rules:list', list),
+  route('GET', RULE, 'analytics/rules:get', openRule),
+  route('PUT', RULE, 'analytics/rules:upsert', upsert),
+  route('DELETE', RULE, 'analytics/rules:delete', async (call) => {
+    const rule = await openRule(call)
+    await deleteRule(call.env, rule)
+    return rule
+  }),
+  route('POST', EVENTS, 'analytics/events:create', postEvent),
+  route('GET', EVENTS, 'analytics/events:list', getEvents),
+  route('DELETE', EVENTS, DELETE_EVENTS, deleteEvents),
+  route('POST', '/analytics/flush', 'analytics/flush:create', flush),
+  route('GET', '/analytics/status', 'analytics/status:list', status),
 ]
 
 // =============================================================================

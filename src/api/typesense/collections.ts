@@ -21,21 +21,15 @@ import {
 import { documentsOf, nodesOf } from '../../registry/engines'
 import { isObject } from '../../search/schema/values'
 import type { CollectionSummary } from '../../search/types'
-import { hinting, isTrue, listed, NEEDED, readExactJson, readJson, unsigned } from '../http/body'
+import { hinting, hintingBody, isTrue, listed, NEEDED, readExactJson, unsigned } from '../http/body'
 import { json } from '../http/deliver'
 import { originOf } from '../http/request-log'
-import type { Call, Route } from '../http/router'
+import { type Call, type Route, route } from '../http/router'
 
-// =============================================================================
-// The collection that a route names.
-
-/** @throws ApiError 404 when neither a collection nor an alias has that name */
+/** The collection that a route names. @throws ApiError 404 when neither a collection nor an alias has that name */
 export async function openCollection(env: Cloudflare.Env, name: string): Promise<DocumentStore> {
   return documentsOf(env, await findCollection(env, name))
 }
-
-// =============================================================================
-// Collections: their schemas, not their documents.
 
 /**
  * A summary as the request's key may read it. `embedding_error` quotes the embedding provider, so a key made for pages
@@ -69,40 +63,46 @@ async function create(call: Call): Promise<Response> {
   return json(shown(await cloneCollection(env, source, body, copies, originOf(record)), call), 201)
 }
 
-async function list(call: Call): Promise<Response> {
+async function list(call: Call): Promise<object[]> {
   const { env, query, access } = call
   const offset = unsigned(query.offset, 'Offset param should be unsigned integer.')
   const limit = unsigned(query.limit, 'Limit param should be unsigned integer.')
   const summaries = await listCollections(env, { limit, offset })
   const excluded = listed(query.exclude_fields)
   const visible = summaries.filter((summary) => access.allows('collections:list', summary.name))
-  return json(
-    visible.map((summary) =>
-      Object.fromEntries(Object.entries(shown(summary, call)).filter(([key]) => !excluded.includes(key))),
-    ),
+  return visible.map((summary) =>
+    Object.fromEntries(Object.entries(shown(summary, call)).filter(([key]) => !excluded.includes(key))),
   )
 }
 
-async function get(call: Call): Promise<Response> {
+async function get(call: Call): Promise<CollectionSummary> {
   const collection = await openCollection(call.env, call.path.collection!)
-  return json(shown(unwrap(await collection.summary()), call))
+  return shown(unwrap(await collection.summary()), call)
 }
 
 /** The present health of the nodes of the collection's cluster. */
-async function nodes({ access, env, path }: Call): Promise<Response> {
+async function nodes({ access, env, path }: Call): Promise<object> {
   // They tell where the cluster is, and what keeps Parley from calling it.
   if (access.forPages) throw forbidden()
-  return json({ nodes: await nodesOf(env, await findCollection(env, path.collection!)) })
+  return { nodes: await nodesOf(env, await findCollection(env, path.collection!)) }
 }
 
-async function alter(call: Call): Promise<Response> {
-  const { env, request, path } = call
-  const collection = await openCollection(env, path.collection!)
+async function alter(call: Call): Promise<object> {
+  const { env, request, path, access } = call
+  const name = path.collection!
+  const collection = await openCollection(env, name)
   const body = await readExactJson(request)
-  if (isObject(body)) {
-    const { engine, switch_with: other } = body
-    if (engine !== undefined) return changeEngine(env, path.collection!, engine, body)
-    if (other !== undefined) return switchWith(call, other, body)
+  if (isObject(body) && body.engine !== undefined) {
+    requireAlone(body, 'engine')
+    return reconnectCollection(env, name, body.engine)
+  }
+  if (isObject(body) && body.switch_with !== undefined) {
+    // A key that may search this name would then read other documents.
+    if (access.owner !== ADMIN.owner) {
+      throw new ApiError(401, 'Forbidden - only the admin key has collections change places.')
+    }
+    requireAlone(body, 'switch_with')
+    return switchCollections(env, name, body.switch_with)
   }
   const echo = unwrap(await collection.alter(body, originOf(call.record)))
   for (let done = false; !done; ) {
@@ -110,30 +110,7 @@ async function alter(call: Call): Promise<Response> {
     if (!done) await rest()
   }
   forgetNames()
-  return json(echo)
-}
-
-async function changeEngine(
-  env: Cloudflare.Env,
-  name: string,
-  engine: unknown,
-  body: Record<string, unknown>,
-): Promise<Response> {
-  requireAlone(body, 'engine')
-  return json(await reconnectCollection(env, name, engine))
-}
-
-async function switchWith(
-  { env, path, access }: Call,
-  other: unknown,
-  body: Record<string, unknown>,
-): Promise<Response> {
-  // A key that may search this name would then read other documents.
-  if (access.owner !== ADMIN.owner) {
-    throw new ApiError(401, 'Forbidden - only the admin key has collections change places.')
-  }
-  requireAlone(body, 'switch_with')
-  return json(await switchCollections(env, path.collection!, other))
+  return echo
 }
 
 /** @throws ApiError 400 */
@@ -143,19 +120,18 @@ function requireAlone(body: Record<string, unknown>, property: string): void {
   throw new ApiError(400, `\`${property}\` is changed alone: send \`${other}\` in a request of its own.`)
 }
 
-async function drop(call: Call): Promise<Response> {
-  return json(shown(await dropCollection(call.env, call.path.collection!), call))
-}
+const drop = async (call: Call): Promise<CollectionSummary> =>
+  shown(await dropCollection(call.env, call.path.collection!), call)
 
 const COLLECTION = '/collections/:collection'
 
 export const collectionRoutes: Route[] = [
-  { method: 'POST', path: '/collections', action: 'collections:create', handle: create },
-  { method: 'GET', path: '/collections', action: 'collections:list', handle: list },
-  { method: 'GET', path: COLLECTION, action: 'collections:get', handle: get },
-  { method: 'GET', path: `${COLLECTION}/nodes`, action: 'collections:get', handle: nodes },
-  { method: 'PATCH', path: COLLECTION, action: 'collections:update', handle: alter },
-  { method: 'DELETE', path: COLLECTION, action: 'collections:delete', handle: drop },
+  route('POST', '/collections', 'collections:create', create),
+  route('GET', '/collections', 'collections:list', list),
+  route('GET', COLLECTION, 'collections:get', get),
+  route('GET', `${COLLECTION}/nodes`, 'collections:get', nodes),
+  route('PATCH', COLLECTION, 'collections:update', alter),
+  route('DELETE', COLLECTION, 'collections:delete', drop),
 ]
 
 // =============================================================================
@@ -168,33 +144,26 @@ const ALIAS = '/aliases/:alias'
 const requireAlias = ({ access, path, record }: Call): void =>
   requireCollections(access, record.action!, [path.alias!], record)
 
-async function upsert(call: Call): Promise<Response> {
-  const { env, request, path, access, record } = call
-  requireAlias(call)
-  const body = await readJson(request)
-  const target = (body as { collection_name?: unknown } | null)?.collection_name
-  if (typeof target === 'string') requireCollections(access, record.action!, [target], record)
-  return json(await hinting(body, NEEDED.alias, () => putAlias(env, path.alias!, body)))
-}
-
-async function showAliases({ env, access }: Call): Promise<Response> {
-  const aliases = await listAliases(env)
-  return json({ aliases: aliases.filter(({ name }) => access.allows('aliases:list', name)) })
-}
-
-async function showAlias(call: Call): Promise<Response> {
-  requireAlias(call)
-  return json(await getAlias(call.env, call.path.alias!))
-}
-
-async function remove(call: Call): Promise<Response> {
-  requireAlias(call)
-  return json(await deleteAlias(call.env, call.path.alias!))
-}
-
 export const aliasRoutes: Route[] = [
-  { method: 'PUT', path: ALIAS, action: 'aliases:upsert', handle: upsert },
-  { method: 'GET', path: '/aliases', action: 'aliases:list', handle: showAliases },
-  { method: 'GET', path: ALIAS, action: 'aliases:get', handle: showAlias },
-  { method: 'DELETE', path: ALIAS, action: 'aliases:delete', handle: remove },
+  route('PUT', ALIAS, 'aliases:upsert', (call) => {
+    const { env, request, path, access, record } = call
+    requireAlias(call)
+    return hintingBody(request, NEEDED.alias, (body) => {
+      const target = (body as { collection_name?: unknown } | null)?.collection_name
+      if (typeof target === 'string') requireCollections(access, record.action!, [target], record)
+      return putAlias(env, path.alias!, body)
+    })
+  }),
+  route('GET', '/aliases', 'aliases:list', async ({ env, access }) => {
+    const aliases = await listAliases(env)
+    return { aliases: aliases.filter(({ name }) => access.allows('aliases:list', name)) }
+  }),
+  route('GET', ALIAS, 'aliases:get', (call) => {
+    requireAlias(call)
+    return getAlias(call.env, call.path.alias!)
+  }),
+  route('DELETE', ALIAS, 'aliases:delete', (call) => {
+    requireAlias(call)
+    return deleteAlias(call.env, call.path.alias!)
+  }),
 ]

@@ -20,7 +20,7 @@ import { bodyBytes, isTrue, readText } from '../http/body'
 import { type FailedRequest, failureOf, json } from '../http/deliver'
 import { joinScope } from '../http/plan'
 import { originOf, type RequestRecord } from '../http/request-log'
-import type { Call, Route } from '../http/router'
+import { type Call, type Route, route } from '../http/router'
 import { openCollection } from './collections'
 import { plainText, streamText } from './encoder'
 
@@ -32,25 +32,25 @@ async function createDocument({ env, request, path, query, record }: Call): Prom
   return json(unwrap(await collection.write(await readText(request), options)), 201)
 }
 
-async function getDocument({ env, path, query, access, record }: Call): Promise<Response> {
+async function getDocument({ env, path, query, access, record }: Call): Promise<object> {
   const collection = await openCollection(env, path.collection!)
   const { include_fields: include = '', exclude_fields: exclude = '' } = query
   const scope = { ...(await joinScope(env, access, query, 'documents:get')), ...originOf(record) }
-  return json(unwrap(await collection.get(path.id!, include, exclude, scope)))
+  return unwrap(await collection.get(path.id!, include, exclude, scope))
 }
 
-async function patchDocument({ env, request, path, query, record }: Call): Promise<Response> {
+async function patchDocument({ env, request, path, query, record }: Call): Promise<object> {
   const collection = await openCollection(env, path.collection!)
   const { dirtyValues: dirty } = dirtyValues(query)
-  return json(unwrap(await collection.patch(path.id!, await readText(request), dirty, originOf(record))))
+  return unwrap(await collection.patch(path.id!, await readText(request), dirty, originOf(record)))
 }
 
-async function deleteDocument({ env, path, query, record }: Call): Promise<Response> {
+async function deleteDocument({ env, path, query, record }: Call): Promise<object> {
   const collection = await openCollection(env, path.collection!)
-  return json(unwrap(await collection.remove(path.id!, isTrue(query.ignore_not_found), originOf(record))))
+  return unwrap(await collection.remove(path.id!, isTrue(query.ignore_not_found), originOf(record)))
 }
 
-async function patchDocuments({ env, request, path, query, access, record }: Call): Promise<Response> {
+async function patchDocuments({ env, request, path, query, access, record }: Call): Promise<object> {
   const filterBy = requireFilter(query.filter_by)
   requireKnownFields(query)
   const { dirtyValues: dirty } = dirtyValues(query)
@@ -66,10 +66,10 @@ async function patchDocuments({ env, request, path, query, access, record }: Cal
     after = step.cursor
     done = step.done
   }
-  return json({ num_updated: updated })
+  return { num_updated: updated }
 }
 
-async function deleteDocuments({ env, path, query, access, record }: Call): Promise<Response> {
+async function deleteDocuments({ env, path, query, access, record }: Call): Promise<object> {
   if (isTrue(query.truncate)) return truncate(await openCollection(env, path.collection!), originOf(record))
   const filterBy = requireFilter(query.filter_by)
   requireKnownFields(query)
@@ -89,21 +89,21 @@ async function deleteDocuments({ env, path, query, access, record }: Call): Prom
     total.documents!.push(...(step.documents ?? []))
     total.ids!.push(...(step.ids ?? []))
   }
-  return json({
+  return {
     num_deleted: total.count,
-    ...(options.returnDocuments ? { documents: total.documents } : {}),
-    ...(options.returnIds ? { ids: total.ids } : {}),
-  })
+    ...(options.returnDocuments && { documents: total.documents }),
+    ...(options.returnIds && { ids: total.ids }),
+  }
 }
 
-async function truncate(collection: DocumentStore, origin: Origin): Promise<Response> {
+async function truncate(collection: DocumentStore, origin: Origin): Promise<object> {
   let deleted = 0
   for (let done = false; !done; ) {
     const step = await collection.truncate(origin)
     deleted += step.count
     done = step.done
   }
-  return json({ num_deleted: deleted })
+  return { num_deleted: deleted }
 }
 
 function requireFilter(filterBy: string | undefined): string {
@@ -151,14 +151,14 @@ async function* toItsEnd(
 const DOCUMENTS = '/collections/:collection/documents'
 
 export const documentRoutes: Route[] = [
-  { method: 'POST', path: `${DOCUMENTS}/import`, action: 'documents:import', handle: importDocuments },
-  { method: 'GET', path: `${DOCUMENTS}/export`, action: 'documents:export', handle: exportDocuments },
-  { method: 'POST', path: DOCUMENTS, action: 'documents:create', handle: createDocument },
-  { method: 'PATCH', path: DOCUMENTS, action: 'documents:update', handle: patchDocuments },
-  { method: 'DELETE', path: DOCUMENTS, action: 'documents:delete', handle: deleteDocuments },
-  { method: 'GET', path: `${DOCUMENTS}/:id`, action: 'documents:get', handle: getDocument },
-  { method: 'PATCH', path: `${DOCUMENTS}/:id`, action: 'documents:update', handle: patchDocument },
-  { method: 'DELETE', path: `${DOCUMENTS}/:id`, action: 'documents:delete', handle: deleteDocument },
+  route('POST', `${DOCUMENTS}/import`, 'documents:import', importDocuments),
+  route('GET', `${DOCUMENTS}/export`, 'documents:export', exportDocuments),
+  route('POST', DOCUMENTS, 'documents:create', createDocument),
+  route('PATCH', DOCUMENTS, 'documents:update', patchDocuments),
+  route('DELETE', DOCUMENTS, 'documents:delete', deleteDocuments),
+  route('GET', `${DOCUMENTS}/:id`, 'documents:get', getDocument),
+  route('PATCH', `${DOCUMENTS}/:id`, 'documents:update', patchDocument),
+  route('DELETE', `${DOCUMENTS}/:id`, 'documents:delete', deleteDocument),
 ]
 
 // =============================================================================

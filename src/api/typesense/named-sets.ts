@@ -32,69 +32,31 @@ import {
   SYNONYMS,
 } from '../../registry/named-sets'
 import type { CollectionRpc } from '../../search/collection/rpc'
-import { hinting, NEEDED, readJson, readText, unsigned } from '../http/body'
-import { json } from '../http/deliver'
-import type { Call, Route } from '../http/router'
+import { hintingBody, NEEDED, readJson, readText, unsigned } from '../http/body'
+import { type Call, type Route, route } from '../http/router'
 
 /** The routes of a kind of sets. @param resource as paths and actions of keys name it */
 function routesOf(resource: string, kind: SetKind): Route[] {
   const set = `/${resource}/:name`
-  const item = `${set}/items/:id`
+  const items = `${set}/items`
+  const item = `${items}/:id`
   return [
-    {
-      method: 'GET',
-      path: `/${resource}`,
-      action: `${resource}:list`,
-      handle: async ({ env }) => json(await listSets(env, kind)),
-    },
-    {
-      method: 'GET',
-      path: set,
-      action: `${resource}:get`,
-      handle: async ({ env, path }) => json(await getSet(env, kind, path.name!)),
-    },
-    {
-      method: 'PUT',
-      path: set,
-      action: `${resource}:upsert`,
-      handle: async ({ env, path, request }) => {
-        const body = await readJson(request)
-        return json(await hinting(body, NEEDED.set, () => putSet(env, kind, path.name!, body)))
-      },
-    },
-    {
-      method: 'DELETE',
-      path: set,
-      action: `${resource}:delete`,
-      handle: async ({ env, path }) => json(await deleteSet(env, kind, path.name!)),
-    },
-    {
-      method: 'GET',
-      path: `${set}/items`,
-      action: `${resource}/items:get`,
-      handle: async ({ env, path, query }) => json(await listItems(env, kind, path.name!, windowOf(query))),
-    },
-    {
-      method: 'GET',
-      path: item,
-      action: `${resource}/items:get`,
-      handle: async ({ env, path }) => json(await getItem(env, kind, path.name!, path.id!)),
-    },
-    {
-      method: 'PUT',
-      path: item,
-      action: `${resource}/items:upsert`,
-      handle: async ({ env, path, request }) => {
-        const body = await readJson(request)
-        return json(await putItem(env, kind, { name: path.name!, id: path.id! }, body))
-      },
-    },
-    {
-      method: 'DELETE',
-      path: item,
-      action: `${resource}/items:delete`,
-      handle: async ({ env, path }) => json(await deleteItem(env, kind, path.name!, path.id!)),
-    },
+    route('GET', `/${resource}`, `${resource}:list`, ({ env }) => listSets(env, kind)),
+    route('GET', set, `${resource}:get`, ({ env, path }) => getSet(env, kind, path.name!)),
+    route('PUT', set, `${resource}:upsert`, ({ env, path, request }) =>
+      hintingBody(request, NEEDED.set, (body) => putSet(env, kind, path.name!, body)),
+    ),
+    route('DELETE', set, `${resource}:delete`, ({ env, path }) => deleteSet(env, kind, path.name!)),
+    route('GET', items, `${resource}/items:get`, ({ env, path, query }) =>
+      listItems(env, kind, path.name!, windowOf(query)),
+    ),
+    route('GET', item, `${resource}/items:get`, ({ env, path }) => getItem(env, kind, path.name!, path.id!)),
+    route('PUT', item, `${resource}/items:upsert`, async ({ env, path, request }) =>
+      putItem(env, kind, { name: path.name!, id: path.id! }, await readJson(request)),
+    ),
+    route('DELETE', item, `${resource}/items:delete`, ({ env, path }) =>
+      deleteItem(env, kind, path.name!, path.id!),
+    ),
   ]
 }
 
@@ -117,45 +79,25 @@ function earlierRoutes(resource: string, option: 'synonym_sets' | 'curation_sets
   const list = `/collections/:collection/${resource}`
   const item = `${list}/:id`
   return [
-    {
-      method: 'GET',
-      path: list,
-      action: `${resource}:list`,
-      handle: async (call) => {
-        const { name } = await setOf(call, kind)
-        return json({ [resource]: await itemsOf(call.env, kind, name) })
-      },
-    },
-    {
-      method: 'GET',
-      path: item,
-      action: `${resource}:get`,
-      handle: async (call) => {
-        const { name } = await setOf(call, kind)
-        return json(await asOne(getItem(call.env, kind, name, call.path.id!), call.path.id!))
-      },
-    },
-    {
-      method: 'PUT',
-      path: item,
-      action: `${resource}:upsert`,
-      handle: async (call) => {
-        const { env, request, path } = call
-        const { name, collection } = await setOf(call, kind)
-        const stored = await putItem(env, kind, { name, id: path.id!, begins: true }, await readJson(request))
-        await attach(collection, option, name)
-        return json(stored)
-      },
-    },
-    {
-      method: 'DELETE',
-      path: item,
-      action: `${resource}:delete`,
-      handle: async (call) => {
-        const { name } = await setOf(call, kind)
-        return json(await asOne(deleteItem(call.env, kind, name, call.path.id!), call.path.id!))
-      },
-    },
+    route('GET', list, `${resource}:list`, async (call) => {
+      const { name } = await setOf(call, kind)
+      return { [resource]: await itemsOf(call.env, kind, name) }
+    }),
+    route('GET', item, `${resource}:get`, async (call) => {
+      const { name } = await setOf(call, kind)
+      return asOne(getItem(call.env, kind, name, call.path.id!), call.path.id!)
+    }),
+    route('PUT', item, `${resource}:upsert`, async (call) => {
+      const { env, request, path } = call
+      const { name, collection } = await setOf(call, kind)
+      const stored = await putItem(env, kind, { name, id: path.id!, begins: true }, await readJson(request))
+      await attach(collection, option, name)
+      return stored
+    }),
+    route('DELETE', item, `${resource}:delete`, async (call) => {
+      const { name } = await setOf(call, kind)
+      return asOne(deleteItem(call.env, kind, name, call.path.id!), call.path.id!)
+    }),
   ]
 }
 
@@ -206,33 +148,15 @@ async function importWords({ env, request, query }: Call): Promise<Response> {
 }
 
 const stemmingRoutes: Route[] = [
-  {
-    method: 'POST',
-    path: '/stemming/dictionaries/import',
-    action: 'stemming/dictionaries/import:create',
-    handle: importWords,
-  },
-  {
-    method: 'GET',
-    path: '/stemming/dictionaries',
-    action: 'stemming/dictionaries:list',
-    handle: async ({ env }) => json({ dictionaries: await listDictionaries(env) }),
-  },
-  {
-    method: 'GET',
-    path: DICTIONARY,
-    action: 'stemming/dictionaries:get',
-    handle: async ({ env, path }) => json(await getDictionary(env, path.id!)),
-  },
-  {
-    method: 'DELETE',
-    path: DICTIONARY,
-    action: 'stemming/dictionaries:delete',
-    handle: async ({ env, path }) => {
-      await deleteDictionary(env, path.id!)
-      return json({ id: path.id })
-    },
-  },
+  route('POST', '/stemming/dictionaries/import', 'stemming/dictionaries/import:create', importWords),
+  route('GET', '/stemming/dictionaries', 'stemming/dictionaries:list', async ({ env }) => ({
+    dictionaries: await listDictionaries(env),
+  })),
+  route('GET', DICTIONARY, 'stemming/dictionaries:get', ({ env, path }) => getDictionary(env, path.id!)),
+  route('DELETE', DICTIONARY, 'stemming/dictionaries:delete', async ({ env, path }) => {
+    await deleteDictionary(env, path.id!)
+    return { id: path.id }
+  }),
 ]
 
 export const namedSetRoutes: Route[] = [
@@ -250,61 +174,27 @@ const PRESET = '/presets/:name'
 const STOPWORDS = '/stopwords/:name'
 
 export const searchSetRoutes: Route[] = [
-  {
-    method: 'PUT',
-    path: PRESET,
-    action: 'presets:upsert',
-    handle: async ({ env, request, path }) => {
-      const body = await readJson(request)
-      return json(await hinting(body, NEEDED.preset, () => putPreset(env, path.name!, body)))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/presets',
-    action: 'presets:list',
-    handle: async ({ env }) => json({ presets: await listPresets(env) }),
-  },
-  {
-    method: 'GET',
-    path: PRESET,
-    action: 'presets:get',
-    handle: async ({ env, path }) => json({ name: path.name, value: await getPreset(env, path.name!) }),
-  },
-  {
-    method: 'DELETE',
-    path: PRESET,
-    action: 'presets:delete',
-    handle: async ({ env, path }) => json({ name: path.name, value: await deletePreset(env, path.name!) }),
-  },
-  {
-    method: 'PUT',
-    path: STOPWORDS,
-    action: 'stopwords:upsert',
-    handle: async ({ env, request, path }) => {
-      const body = await readJson(request)
-      return json(await hinting(body, NEEDED.stopwords, () => putStopwords(env, path.name!, body)))
-    },
-  },
-  {
-    method: 'GET',
-    path: '/stopwords',
-    action: 'stopwords:list',
-    handle: async ({ env }) => json({ stopwords: await listStopwords(env) }),
-  },
-  {
-    method: 'GET',
-    path: STOPWORDS,
-    action: 'stopwords:get',
-    handle: async ({ env, path }) => json({ stopwords: await getStopwords(env, path.name!) }),
-  },
-  {
-    method: 'DELETE',
-    path: STOPWORDS,
-    action: 'stopwords:delete',
-    handle: async ({ env, path }) => {
-      await deleteStopwords(env, path.name!)
-      return json({ id: path.name })
-    },
-  },
+  route('PUT', PRESET, 'presets:upsert', ({ env, request, path }) =>
+    hintingBody(request, NEEDED.preset, (body) => putPreset(env, path.name!, body)),
+  ),
+  route('GET', '/presets', 'presets:list', async ({ env }) => ({ presets: await listPresets(env) })),
+  route('GET', PRESET, 'presets:get', async ({ env, path: { name = '' } }) => ({
+    name,
+    value: await getPreset(env, name),
+  })),
+  route('DELETE', PRESET, 'presets:delete', async ({ env, path: { name = '' } }) => ({
+    name,
+    value: await deletePreset(env, name),
+  })),
+  route('PUT', STOPWORDS, 'stopwords:upsert', ({ env, request, path }) =>
+    hintingBody(request, NEEDED.stopwords, (body) => putStopwords(env, path.name!, body)),
+  ),
+  route('GET', '/stopwords', 'stopwords:list', async ({ env }) => ({ stopwords: await listStopwords(env) })),
+  route('GET', STOPWORDS, 'stopwords:get', async ({ env, path }) => ({
+    stopwords: await getStopwords(env, path.name!),
+  })),
+  route('DELETE', STOPWORDS, 'stopwords:delete', async ({ env, path }) => {
+    await deleteStopwords(env, path.name!)
+    return { id: path.name }
+  }),
 ]

@@ -33,7 +33,7 @@ import type { PlannedSearch } from '../../turn/request'
 import { fill, isTrue, listed, readJson } from '../http/body'
 import { json } from '../http/deliver'
 import { runSearch, type WrittenReply } from '../http/plan'
-import type { Route } from '../http/router'
+import { type Route, route } from '../http/router'
 
 /** A search waits this long for its model, in milliseconds. */
 const PATIENCE_MS = 30_000
@@ -427,39 +427,15 @@ const MODELS = '/nl_search_models'
 const MODEL = `${MODELS}/:id`
 
 export const nlModelRoutes: Route[] = [
-  {
-    method: 'POST',
-    path: MODELS,
-    action: 'nl_search_models:create',
-    handle: async ({ env, request, record }) => {
-      const model = await createNlModel(env, await readJson(request))
-      record.target = String(model.id)
-      return json(model, 201)
-    },
-  },
-  {
-    method: 'GET',
-    path: MODELS,
-    action: 'nl_search_models:list',
-    handle: async ({ env }) => json(await listNlModels(env)),
-  },
-  {
-    method: 'GET',
-    path: MODEL,
-    action: 'nl_search_models:get',
-    handle: async ({ env, path }) => json(await getNlModel(env, path.id!)),
-  },
-  {
-    method: 'PUT',
-    path: MODEL,
-    action: 'nl_search_models:upsert',
-    handle: async ({ env, path, request }) =>
-      json(await updateNlModel(env, path.id!, await readJson(request))),
-  },
-  {
-    method: 'DELETE',
-    path: MODEL,
-    action: 'nl_search_models:delete',
-    handle: async ({ env, path }) => json(await deleteNlModel(env, path.id!)),
-  },
+  route('POST', MODELS, 'nl_search_models:create', async ({ env, request, record }) => {
+    const model = await createNlModel(env, await readJson(request))
+    record.target = String(model.id)
+    return json(model, 201)
+  }),
+  route('GET', MODELS, 'nl_search_models:list', ({ env }) => listNlModels(env)),
+  route('GET', MODEL, 'nl_search_models:get', ({ env, path }) => getNlModel(env, path.id!)),
+  route('PUT', MODEL, 'nl_search_models:upsert', async ({ env, path, request }) =>
+    updateNlModel(env, path.id!, await readJson(request)),
+  ),
+  route('DELETE', MODEL, 'nl_search_models:delete', ({ env, path }) => deleteNlModel(env, path.id!)),
 ]

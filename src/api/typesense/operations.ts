@@ -10,7 +10,7 @@ import { isObject } from '../../search/schema/values'
 import { readJson } from '../http/body'
 import { json } from '../http/deliver'
 import { requestStats } from '../http/request-log'
-import type { Call, Route } from '../http/router'
+import { type Call, openRoute, type Route, route } from '../http/router'
 import { forgetTold } from './nl'
 
 /** The most that D1 holds, and the memory of an isolate, in bytes. */
@@ -32,8 +32,8 @@ const UNKNOWN = [
   'typesense_memory_retained',
 ]
 
-async function metrics({ env }: Call): Promise<Response> {
-  return json({
+async function metrics({ env }: Call): Promise<object> {
+  return {
     system_cpu1_active_percentage: '0.00',
     system_cpu_active_percentage: '0.00',
     system_disk_total_bytes: `${DISK_BYTES}`,
@@ -41,19 +41,12 @@ async function metrics({ env }: Call): Promise<Response> {
     system_memory_total_bytes: `${MEMORY_BYTES}`,
     ...Object.fromEntries(UNKNOWN.map((name) => [`${name}_bytes`, '0'])),
     typesense_memory_fragmentation_ratio: '0.00',
-  })
+  }
 }
 
-/** Of Typesense's log of writes. Here a write is committed when it is answered, and none waits. */
-const STATUS = { state: 'LEADER', committed_index: 0, queued_writes: 0 }
-
 /** What an operation makes sure of is so already: every isolate takes writes, and the platform keeps databases compact. */
-const done = (operation: string): Route => ({
-  method: 'POST',
-  path: `/operations/${operation}`,
-  action: `operations/${operation}:create`,
-  handle: () => json({ success: true }),
-})
+const done = (operation: string): Route =>
+  route('POST', `/operations/${operation}`, `operations/${operation}:create`, () => ({ success: true }))
 
 /** @throws ApiError 400 for a snapshot to copy. Without a path, Typesense shortens its log of writes alone. */
 function snapshot({ query }: Call): Response {
@@ -86,14 +79,10 @@ function limitRule(): never {
 }
 
 /** A route of Typesense that is not here, and what to do in its place. */
-const absent = (method: Route['method'], path: string, action: string, instead: string): Route => ({
-  method,
-  path,
-  action,
-  handle: () => {
+const absent = (method: Route['method'], path: string, action: string, instead: string): Route =>
+  route(method, path, action, () => {
     throw new ApiError(501, instead)
-  },
-})
+  })
 
 const PERSONAL =
   'Parley does not personalize searches, so it has no personalization models. Sort or filter by a field that says what a user likes.'
@@ -102,44 +91,26 @@ const PROXY =
 
 export const operationRoutes: Route[] = [
   // Every isolate is caught up and has resources, so no threshold of the request is passed.
-  {
-    method: 'GET',
-    path: '/health_with_rusage',
-    action: 'health_with_rusage:list',
-    handle: () => json({ ok: true }),
-  },
-  { method: 'GET', path: '/status', action: 'status:list', handle: () => json(STATUS) },
-  ...['limits', 'limits/active', 'limits/exceeds'].map(
-    (list): Route => ({ method: 'GET', path: `/${list}`, action: `${list}:list`, handle: () => json([]) }),
+  route('GET', '/health_with_rusage', 'health_with_rusage:list', () => ({ ok: true })),
+  // Of Typesense's log of writes. Here a write is committed when it is answered, and none waits.
+  route('GET', '/status', 'status:list', () => ({ state: 'LEADER', committed_index: 0, queued_writes: 0 })),
+  ...['limits', 'limits/active', 'limits/exceeds'].map((list) =>
+    route('GET', `/${list}`, `${list}:list`, () => []),
   ),
-  { method: 'POST', path: '/limits', action: 'limits:create', handle: limitRule },
-  { method: 'PUT', path: '/limits/:id', action: 'limits:upsert', handle: limitRule },
-  { method: 'GET', path: '/stats.json', action: 'stats.json:list', handle: () => json(requestStats()) },
-  { method: 'GET', path: '/metrics.json', action: 'metrics.json:list', handle: metrics },
-  {
-    method: 'GET',
-    path: '/operations/schema_changes',
-    action: 'operations/schema_changes:list',
-    handle: async ({ env, access, record }) =>
-      json(await schemaChanges(env, (name) => access.allows(record.action!, name))),
-  },
-  {
-    method: 'POST',
-    path: '/operations/cache/clear',
-    action: 'operations/cache/clear:create',
-    // What models are told of collections is in this isolate alone. Others keep theirs until its time is over.
-    handle: async ({ env }) => {
-      forgetTold()
-      await clearReplies(env)
-      return json({ success: true })
-    },
-  },
-  {
-    method: 'POST',
-    path: '/operations/snapshot',
-    action: 'operations/snapshot:create',
-    handle: snapshot,
-  },
+  route('POST', '/limits', 'limits:create', limitRule),
+  route('PUT', '/limits/:id', 'limits:upsert', limitRule),
+  route('GET', '/stats.json', 'stats.json:list', () => requestStats()),
+  route('GET', '/metrics.json', 'metrics.json:list', metrics),
+  route('GET', '/operations/schema_changes', 'operations/schema_changes:list', ({ env, access, record }) =>
+    schemaChanges(env, (name) => access.allows(record.action!, name)),
+  ),
+  // What models are told of collections is in this isolate alone. Others keep theirs until its time is over.
+  route('POST', '/operations/cache/clear', 'operations/cache/clear:create', async ({ env }) => {
+    forgetTold()
+    await clearReplies(env)
+    return { success: true }
+  }),
+  route('POST', '/operations/snapshot', 'operations/snapshot:create', snapshot),
   ...(['GET', 'POST'] as const).map((method) =>
     absent(method, '/personalization/models', 'personalization/models:list', PERSONAL),
   ),
@@ -150,7 +121,7 @@ export const operationRoutes: Route[] = [
   done('vote'),
   done('db/compact'),
   done('reset_peers'),
-  { method: 'POST', path: '/config', action: 'config:create', handle: config },
+  route('POST', '/config', 'config:create', config),
 ]
 
 // =============================================================================
@@ -160,12 +131,7 @@ export const operationRoutes: Route[] = [
 const VERSION = '30.2'
 
 export const healthRoutes: Route[] = [
-  { method: 'GET', path: '/health', open: true, handle: () => json({ ok: true }) },
+  openRoute('GET', '/health', () => ({ ok: true })),
   // State 1: the leader of its cluster.
-  {
-    method: 'GET',
-    path: '/debug',
-    action: 'debug:list',
-    handle: () => json({ state: 1, version: VERSION }),
-  },
+  route('GET', '/debug', 'debug:list', () => ({ state: 1, version: VERSION })),
 ]

@@ -7,6 +7,7 @@ import { ApiError, failed, forbidden } from '../../errors'
 import { mapFew } from '../../lib/few'
 import { parseExact } from '../../lib/json'
 import { getPreset } from '../../registry/named-sets'
+import { isObject } from '../../search/schema/values'
 import type { SearchParameters, SearchResult } from '../../search/types'
 import type { SearchReply } from '../../turn/events'
 import type { PlannedSearch } from '../../turn/request'
@@ -23,7 +24,7 @@ import {
   SEARCHES_AT_ONCE,
   type WrittenReply,
 } from '../http/plan'
-import type { Call, OpenCall, Route } from '../http/router'
+import { type Call, type OpenCall, openRoute, type Route, route } from '../http/router'
 import {
   type Conversing,
   checkConversation,
@@ -89,15 +90,17 @@ const nothingFound = (name: string, { q = '', page = '1' }: SearchParameters): S
 })
 
 export const searchRoutes: Route[] = [
-  {
-    method: 'GET',
-    path: '/collections/:collection/documents/search',
-    action: 'documents:search',
-    begins: isConversing,
-    names: ({ collection }, query) =>
-      isConversing(query) ? { model: query.conversation_model_id, collections: [collection!] } : undefined,
-    handle: (call) => hinting(call.query, NEEDED.search, () => search(call)),
-  },
+  route(
+    'GET',
+    '/collections/:collection/documents/search',
+    'documents:search',
+    (call) => hinting(call.query, NEEDED.search, () => search(call)),
+    {
+      begins: isConversing,
+      names: ({ collection }, query) =>
+        isConversing(query) ? { model: query.conversation_model_id, collections: [collection!] } : undefined,
+    },
+  ),
 ]
 
 // =============================================================================
@@ -322,10 +325,7 @@ const refusalOf = ({ code, error, detail }: Extract<SearchReply, { error: string
   ...(detail !== undefined && { detail }),
 })
 
-const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
-
 export const multiSearchRoutes: Route[] = [
   // Open, because each search can have its own key: `authorize` checks all of them.
-  { method: 'POST', path: '/multi_search', open: true, begins: isConversing, handle: multiSearch },
+  openRoute('POST', '/multi_search', multiSearch, { begins: isConversing }),
 ]
