@@ -8,7 +8,6 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { toJsonSchema, toJsonSchemaDefs } from '@valibot/to-json-schema'
 
 // Not with the imports: a Node that is too old reads no TypeScript, and a program has yet to say so.
-const assistants = await import('../src/api/parley/assistant-schemas.ts')
 const { documentation } = await import('../src/api/parley/documentation.ts')
 const { operations } = await import('../src/api/parley/operations.ts')
 const replies = await import('../src/api/parley/response-schemas.ts')
@@ -36,7 +35,7 @@ const named = {
   TurnTrace: replies.TurnTrace,
   Trace: replies.Trace,
   Assistant: replies.Assistant,
-  AssistantBody: assistants.AssistantBody(),
+  AssistantBody: schemas.AssistantBody(),
   Failure: replies.Failure,
 }
 

@@ -134,6 +134,12 @@ export async function askerOf(
   return { owner, userId: user, proofs, ...(reach !== 'own' && { reach }) }
 }
 
+/** Who asks with a single key. */
+export const askerWith = (
+  { request, access, user }: { request: Request; access: Access; user: string | undefined },
+  action?: string,
+): Promise<Asker> => askerOf({ request, accesses: [access], userId: user }, action)
+
 // Limits how fast turns begin in an isolate. Requests that may begin one queue here before any other work. A request that is
 // refused here costs no key look-up and no reading of its body.
 //

@@ -21,46 +21,12 @@ import type { Hit } from '../../search/types'
 import { passagesOf } from '../../turn/passage'
 import { defaultPromptOf } from '../../turn/prompt'
 import { hitsOf } from '../../turn/retrieve'
-import { askerOf } from '../http/admit-turn'
+import { askerWith } from '../http/admit-turn'
 import { openAssistant } from '../http/chat-names'
-import { json } from '../http/deliver'
 import { ofRequest, planRetrieval, runSearches } from '../http/plan'
 import { roomForFiles, takesPictures } from '../shared/assistant'
 import { sourcesOf } from '../shared/sources'
-import type { operations } from './operations'
-import type { Served } from './route'
-
-type Serving<Name extends keyof typeof operations> = Served<(typeof operations)[Name]>
-
-export const list = async ({ env }: Serving<'listAssistants'>): Promise<Response> =>
-  json({ assistants: await listAssistants(env) })
-
-/**
- * Stores an assistant. A key that is bound to an assistant needs no right to its collections. So the key that stores an
- * assistant has to allow its collections by name, both those before and after the change. Otherwise it could redirect
- * visitors' questions to collections of others.
- */
-export async function put({ env, access, record, path, body }: Serving<'putAssistant'>): Promise<Response> {
-  const { name } = path
-  await requireOwn({ env, access, record, path })
-  requireCollections(access, record.action!, namesOf(body), record)
-  const model = body.system_prompt === undefined && (await findModel(env, body.model))
-  // What is sent is seen, and can be changed. A model's own prompt stays the model's.
-  const prompt = model && model.system_prompt === undefined ? defaultPromptOf(model) : undefined
-  return json(await putAssistant(env, name, { ...(prompt && { system_prompt: prompt }), ...body }))
-}
-
-/** With the secret by which the receiver of a hand-over knows that this server sent it. */
-export async function get({ env, path }: Serving<'getAssistant'>): Promise<Response> {
-  const assistant = await getAssistant(env, path.name)
-  const signs = assistant.handover?.webhook !== undefined
-  return json({ ...assistant, ...(signs && { handover_secret: await handoverSecret(env, path.name) }) })
-}
-
-export async function remove(serving: Serving<'deleteAssistant'>): Promise<Response> {
-  await requireOwn(serving)
-  return json(await deleteAssistant(serving.env, serving.path.name))
-}
+import type { Handlers, Serving } from './route'
 
 const namesOf = (assistant: AssistantConfig): string[] =>
   searchesOf(assistant).map(({ collection }) => collection)
@@ -76,57 +42,108 @@ async function requireOwn({
   if (present) requireCollections(access, record.action!, namesOf(present), record)
 }
 
-export async function front(served: Serving<'frontOfAssistant'>): Promise<Response> {
-  const assistant = await openAssistant(served, served.access, served.path.assistant)
-  const { name, questions, followups, title_field, url_field, citation_field } = assistant
-  const model = assistant.attachments && (await findModel(served.env, assistant.model))
-  const attachments = model
-    ? {
-        files: MOST_FILES,
-        bytes: roomForFiles(model),
-        ...(takesPictures(model) && { pictures: MOST_PICTURES }),
-      }
-    : undefined
-  const { webhook, ...people } = assistant.handover ?? {}
-  const handover = assistant.handover && { ...people, ...(webhook !== undefined && { form: true }) }
-  return json({ name, questions, followups, title_field, url_field, citation_field, attachments, handover })
-}
-
 /** Words around those that match. */
 const SNIPPETS = { highlight_affix_num_tokens: '8', snippet_threshold: '20' }
 /** UTF-16 units of a text in which nothing matches. */
 const LONGEST_SNIPPET = 160
 
-/** What the searches of the assistant find by words alone, for a page that shows results while somebody types. */
-export async function find(served: Serving<'findDocuments'>): Promise<Response> {
-  const { env, access, request, record, path, query } = served
-  const assistant = await openAssistant(served, access, path.assistant)
-  if (!assistant.search)
-    throw new ApiError(
-      400,
-      `The assistant \`${assistant.name}\` takes no searches: give it \`"search": true\`.`,
+export const assistants = {
+  async listAssistants({ env }) {
+    return { assistants: await listAssistants(env) }
+  },
+
+  /**
+   * Stores an assistant. A key that is bound to an assistant needs no right to its collections. So the key that stores an
+   * assistant has to allow its collections by name, both those before and after the change. Otherwise it could redirect
+   * visitors' questions to collections of others.
+   */
+  async putAssistant({ env, access, record, path, body }) {
+    await requireOwn({ env, access, record, path })
+    requireCollections(access, record.action!, namesOf(body), record)
+    const model = body.system_prompt === undefined && (await findModel(env, body.model))
+    // What is sent is seen, and can be changed. A model's own prompt stays the model's.
+    const prompt = model && model.system_prompt === undefined ? defaultPromptOf(model) : undefined
+    return putAssistant(env, path.name, { ...(prompt && { system_prompt: prompt }), ...body })
+  },
+
+  /** With the secret by which the receiver of a hand-over knows that this server sent it. */
+  async getAssistant({ env, path }) {
+    const assistant = await getAssistant(env, path.name)
+    const signs = assistant.handover?.webhook !== undefined
+    return { ...assistant, ...(signs && { handover_secret: await handoverSecret(env, path.name) }) }
+  },
+
+  async deleteAssistant(served) {
+    await requireOwn(served)
+    return deleteAssistant(served.env, served.path.name)
+  },
+
+  async frontOfAssistant(served) {
+    const assistant = await openAssistant(served, served.access, served.path.assistant)
+    const { name, questions, followups, title_field, url_field, citation_field } = assistant
+    const model = assistant.attachments && (await findModel(served.env, assistant.model))
+    const attachments = model
+      ? {
+          files: MOST_FILES,
+          bytes: roomForFiles(model),
+          ...(takesPictures(model) && { pictures: MOST_PICTURES }),
+        }
+      : undefined
+    const { webhook, ...people } = assistant.handover ?? {}
+    const handover = assistant.handover && { ...people, ...(webhook !== undefined && { form: true }) }
+    return { name, questions, followups, title_field, url_field, citation_field, attachments, handover }
+  },
+
+  /** What the searches of the assistant find by words alone, for a page that shows results while somebody types. */
+  async findDocuments(served) {
+    const { env, access, request, record, path, query } = served
+    const assistant = await openAssistant(served, access, path.assistant)
+    if (!assistant.search)
+      throw new ApiError(
+        400,
+        `The assistant \`${assistant.name}\` takes no searches: give it \`"search": true\`.`,
+      )
+    const q = asQuery(access.embedded.q ?? query.q, MAX_Q_BYTES)
+    // Around words that match stand tags that no document can have.
+    const tag = crypto.randomUUID()
+    const marks = { highlight_start_tag: `<${tag}>`, highlight_end_tag: `</${tag}>` }
+    const retrievals = await planRetrieval(env, access, assistant, { mode: 'text', top: query.limit })
+    const searches = retrievals.map(({ search: { params, ...search } }) =>
+      ofRequest({ ...search, params: { ...params, ...SNIPPETS, ...marks, q } }, record),
     )
-  const q = asQuery(access.embedded.q ?? query.q, MAX_Q_BYTES)
-  // Around words that match stand tags that no document can have.
-  const tag = crypto.randomUUID()
-  const marks = { highlight_start_tag: `<${tag}>`, highlight_end_tag: `</${tag}>` }
-  const retrievals = await planRetrieval(env, access, assistant, { mode: 'text', top: query.limit })
-  const searches = retrievals.map(({ search: { params, ...search } }) =>
-    ofRequest({ ...search, params: { ...params, ...SNIPPETS, ...marks, q } }, record),
-  )
-  const replies = await runSearches(env, searches, request.signal)
-  const [first] = replies
-  // Where one of several found something, that is enough.
-  if (first && 'error' in first && replies.every((reply) => 'error' in reply)) {
-    throw new ApiError(first.code, first.error)
-  }
-  const found = replies.map((reply, at) =>
-    'result' in reply
-      ? hitsOf(reply.result).flatMap((hit) => shownHit(assistant, searches[at]!.collection, hit, tag))
-      : [],
-  )
-  return json({ hits: byRank(found).slice(0, query.limit) })
-}
+    const replies = await runSearches(env, searches, request.signal)
+    const [first] = replies
+    // Where one of several found something, that is enough.
+    if (first && 'error' in first && replies.every((reply) => 'error' in reply)) {
+      throw new ApiError(first.code, first.error)
+    }
+    const found = replies.map((reply, at) =>
+      'result' in reply
+        ? hitsOf(reply.result).flatMap((hit) => shownHit(assistant, searches[at]!.collection, hit, tag))
+        : [],
+    )
+    return { hits: byRank(found).slice(0, query.limit) }
+  },
+
+  /** Hands a conversation over to people, by the assistant's webhook. */
+  async handOver(served) {
+    const { env, access, path, body } = served
+    const { name, handover } = await openAssistant(served, access, path.assistant)
+    if (handover?.webhook === undefined) {
+      const way = handover?.url === undefined ? 'it has no `handover`' : `open ${handover.url}`
+      throw new ApiError(400, `The assistant \`${name}\` takes no messages to people: ${way}.`)
+    }
+    const asker = await askerWith(served, 'conversations:get')
+    const { contact, message } = body
+    const asked = {
+      assistant: name,
+      webhook: handover.webhook,
+      contact: contact.trim(),
+      message: message.trim(),
+    }
+    return { delivered: await handOver(env, asker, path.id, asked) }
+  },
+} satisfies Partial<Handlers>
 
 /** A hit as a page shows it; none if its document hides its id. */
 function shownHit(
@@ -146,23 +163,4 @@ function shownHit(
     return [...(marked ? [{ text: marked, mark: true }] : []), ...(after ? [{ text: after }] : [])]
   })
   return [{ collection, document_id, title, ...(url !== undefined && { url }), snippet }]
-}
-
-/** Hands a conversation over to people, by the assistant's webhook. */
-export async function toPeople(served: Serving<'handOver'>): Promise<Response> {
-  const { env, request, access, user, path, body } = served
-  const { name, handover } = await openAssistant(served, access, path.assistant)
-  if (handover?.webhook === undefined) {
-    const way = handover?.url === undefined ? 'it has no `handover`' : `open ${handover.url}`
-    throw new ApiError(400, `The assistant \`${name}\` takes no messages to people: ${way}.`)
-  }
-  const asker = await askerOf({ request, accesses: [access], userId: user }, 'conversations:get')
-  const { contact, message } = body
-  const asked = {
-    assistant: name,
-    webhook: handover.webhook,
-    contact: contact.trim(),
-    message: message.trim(),
-  }
-  return json({ delivered: await handOver(env, asker, path.id, asked) })
 }

@@ -2,11 +2,8 @@
  * Descriptions of Parley's own routes. scripts/openapi.mjs joins them with operations.ts. They are in a file of their own to
  * keep them out of the Worker's bundle. The type makes sure that no operation is missing.
  */
-import * as backup from './backup-responses.ts'
 import type { operations, Schema } from './operations.ts'
-import * as sets from './question-set-responses.ts'
 import * as responses from './response-schemas.ts'
-import * as sources from './source-responses.ts'
 
 export interface Documentation {
   summary: string
@@ -208,22 +205,22 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
     summary: 'List question sets',
     description:
       'Questions whose answers are known. They are asked on request, on a schedule and after imports.',
-    success: { description: 'All of them', schema: sets.QuestionSets },
+    success: { description: 'All of them', schema: responses.QuestionSets },
   },
   putQuestionSet: {
     summary: 'Store a question set, or change it',
     description: 'A run that goes on keeps the questions that it began with.',
-    success: { description: 'The set as it is stored', schema: sets.QuestionSet },
+    success: { description: 'The set as it is stored', schema: responses.QuestionSet },
   },
   getQuestionSet: {
     summary: 'Read a question set',
-    success: { description: 'The set, and which runs there are', schema: sets.QuestionSet },
+    success: { description: 'The set, and which runs there are', schema: responses.QuestionSet },
     failures: UNKNOWN_SET,
   },
   deleteQuestionSet: {
     summary: 'Delete a question set',
     description: 'Its runs are deleted too. Their conversations stay until they expire.',
-    success: { description: 'The set that it was', schema: sets.QuestionSet },
+    success: { description: 'The set that it was', schema: responses.QuestionSet },
     failures: UNKNOWN_SET,
   },
   runQuestionSet: {
@@ -231,12 +228,12 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
     description:
       'Begins a run and answers at once. Read the run until it has `ended_at`. The questions are asked as a visitor asks, by the user ' +
       '`question-sets`, and what they cost is counted for the admin key.',
-    success: { description: 'The run, with no answer yet', schema: sets.QuestionRun },
+    success: { description: 'The run, with no answer yet', schema: responses.QuestionRun },
     failures: { ...UNKNOWN_SET, 409: 'A run goes on' },
   },
   getQuestionRun: {
     summary: 'Read a run of a question set',
-    success: { description: 'The run, and the answers so far', schema: sets.QuestionRun },
+    success: { description: 'The run, and the answers so far', schema: responses.QuestionRun },
     failures: { 404: 'There is no such set or run' },
   },
   stepQuestionRun: {
@@ -244,26 +241,26 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
     description:
       'Asks up to 28 questions more, unless somebody does already, and answers at once with what is there. Whoever waits for a run calls it ' +
       'until there is an `ended_at`; without it the run goes on once a minute.',
-    success: { description: 'The run, and the answers so far', schema: sets.QuestionRun },
+    success: { description: 'The run, and the answers so far', schema: responses.QuestionRun },
     failures: { 404: 'There is no such set or run' },
   },
   endQuestionRun: {
     summary: 'End a run of a question set',
     description: 'Before all of its questions are asked. What was answered stays.',
-    success: { description: 'The run', schema: sets.QuestionRun },
+    success: { description: 'The run', schema: responses.QuestionRun },
     failures: { 404: 'There is no such set or run' },
   },
   noteImport: {
     summary: 'Say that an import has ended',
     description:
       'Sets with `after_import` that ask about the collection are asked within a minute. Imports of Parley say so themselves.',
-    success: { description: 'It is noted', schema: sets.Imported },
+    success: { description: 'It is noted', schema: responses.Imported },
   },
   listSources: {
     summary: 'List sources',
     description:
       'Websites, buckets of R2 and Git archives that are read again by themselves, and how their last runs went.',
-    success: { description: 'All of them', schema: sources.Sources },
+    success: { description: 'All of them', schema: responses.Sources },
   },
   putSource: {
     summary: 'Register a source, or change how it is read',
@@ -271,19 +268,19 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
       'Its pages are read within a minute, and again as often as `every_minutes` says: only those that changed, as their ' +
       '`ETag`, `Last-Modified` and content tell. The host must be among ALLOWED_HOSTS, and a bucket bound in wrangler.toml. ' +
       'A change reads all pages anew.',
-    success: { description: 'The source as it is stored', schema: sources.Source },
+    success: { description: 'The source as it is stored', schema: responses.Source },
   },
   deleteSource: {
     summary: 'Remove a source',
     description: 'Its documents stay.',
-    success: { description: 'The source that it was', schema: sources.Source },
+    success: { description: 'The source that it was', schema: responses.Source },
     failures: UNKNOWN_SOURCE,
   },
   runSource: {
     summary: 'Read a source now',
     description:
       'Reads up to 20 pages. While the source is `reading`, ask again, or leave the rest to the next minutes.',
-    success: { description: 'The source, and how its run goes', schema: sources.Source },
+    success: { description: 'The source, and how its run goes', schema: responses.Source },
     failures: { ...UNKNOWN_SOURCE, 503: 'The database or the object does not answer' },
   },
   reseal: {
@@ -304,21 +301,21 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
     summary: 'Count what a backup holds besides collections',
     description:
       'The command line backs up and restores with these routes: `parley backup`, `parley restore`.',
-    success: { description: 'Rows by kind', schema: backup.BackupCounts },
+    success: { description: 'Rows by kind', schema: responses.BackupCounts },
   },
   readBackup: {
     summary: 'Read rows for a backup',
     description:
       'Rows of one kind, whoever they belong to, in the order of their primary key. Secrets, and the values of API keys, are ' +
       'not among them. Collections and their documents have routes of their own.',
-    success: { description: 'A page of rows', schema: backup.BackupPage },
+    success: { description: 'A page of rows', schema: responses.BackupPage },
   },
   readDocuments: {
     summary: 'Read documents for a backup',
     description:
       'Pages of about 4 MB, so a collection of any size can be read, and reading can go on where it broke off. Vectors are ' +
       'among the fields.',
-    success: { description: 'A page of documents', schema: backup.BackupDocuments },
+    success: { description: 'A page of documents', schema: responses.BackupDocuments },
     failures: { 404: 'There is no such collection' },
   },
   restoreBackup: {
@@ -326,7 +323,7 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
     description:
       'A row that is there already stays as it is, so a request can be repeated. Store `conversations` after their history ' +
       'collections, and `turns` and `feedback` after `conversations`. A key gets its old id and a new value.',
-    success: { description: 'How many were stored', schema: backup.Restored },
+    success: { description: 'How many were stored', schema: responses.Restored },
     failures: {
       404: 'The history collection of a conversation is missing',
       409: 'Another key has the id of a restored one',

@@ -9,11 +9,15 @@
  * the prompt.
  */
 
+import type { InferOutput } from 'valibot'
 import type { Answering } from '../../conversation/ask'
+import { ApiError, type ErrorCode } from '../../errors'
 import { textOf } from '../../lib/parts'
 import { settlesWithin } from '../../lib/waiting'
-import { type SearchReply, type TurnEvent, writeDelta } from '../../turn/events'
-import { deliver } from '../http/deliver'
+import { codeOf } from '../../turn/errors'
+import { type ErrorEvent, type SearchReply, type TurnEvent, writeDelta } from '../../turn/events'
+import type { Turn } from '../../turn/fold'
+import { deliver, type FailedRequest, failureOf, json } from '../http/deliver'
 import { askedReplies } from '../shared/sources'
 import {
   COMMENT,
@@ -25,8 +29,7 @@ import {
   throwFailure,
   wholeTurn,
 } from '../shared/stream'
-import { answerOf } from './answer'
-import { wordsOf } from './errors'
+import type { Answer } from './response-schemas'
 
 /** How long a client waits before it reconnects, in milliseconds. Sent once, at the beginning of a stream. */
 export const RETRY = 'retry: 1000\n\n'
@@ -141,4 +144,58 @@ export async function answerWhole(
 ): Promise<Response> {
   const turn = await wholeTurn(read)
   return deliver(answerOf(turn), headers, delivery(turn.turn))
+}
+
+export type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results: unknown[] }
+
+/** @param folded one that is done */
+export function answerOf(folded: Turn): AnswerBody {
+  const { standalone, suggestions, usage, timings, cut, ...turn } = folded
+  const question = textOf(turn.question)
+  return {
+    conversation_id: turn.conversationId,
+    turn: turn.turn,
+    question,
+    ...(standalone !== undefined && { standalone }),
+    answer: textOf(turn.answer),
+    finish_reason: turn.finishReason ?? '',
+    ...turn.verdict,
+    citations: turn.citations,
+    ...(cut && { cut }),
+    ...(suggestions && { followups: suggestions }),
+    ...(usage && { usage }),
+    ...(timings && { timings }),
+    results: askedReplies(folded, question).map((reply) => ('result' in reply ? reply.result : reply)),
+  }
+}
+
+// =============================================================================
+// Errors of Parley's own routes: `{"message", "detail", "code"}`.
+
+/** Codes with a status and words of their own here. Errors with other codes are unchanged. */
+const TABLE: Partial<Record<ErrorCode, { status?: number; words: string }>> = {
+  unknown_conversation: { status: 404, words: 'Conversation not found' },
+  unknown_turn: { status: 404, words: 'Turn not found' },
+  unknown_assistant: { status: 404, words: 'Assistant not found' },
+  unknown_model: { status: 404, words: 'Model not found' },
+  too_long: {
+    words:
+      'The question is too long for its conversation model. Ask a shorter one, or raise `max_bytes` of the model.',
+  },
+  // The status depends on whether the path or a property names the collection.
+  unknown_collection: { words: 'Collection not found' },
+}
+
+/** The words of an error that ends a turn. */
+export const wordsOf = ({ code, message }: ErrorEvent): string => TABLE[code]?.words ?? message
+
+/** The answer to a thrown error. Clients compare `code`; `message` and `detail` are for people. */
+export function parleyError(error: unknown, request: FailedRequest): Response {
+  const failure = failureOf(error, request)
+  const code = codeOf(error instanceof ApiError ? error : failure)
+  const { status = failure.status, words = failure.message } = TABLE[code] ?? {}
+  const { detail, retryAfter } = failure
+  const response = json({ message: words, ...(detail !== undefined && { detail }), code }, status)
+  if (retryAfter !== undefined) response.headers.set('retry-after', String(retryAfter))
+  return response
 }

@@ -4,284 +4,156 @@
  */
 import type { BaseIssue, BaseSchema, ObjectEntries, ObjectSchema } from 'valibot'
 // Imports have file endings because Node runs this file as it is to generate the document.
-import * as assistants from './assistant-schemas.ts'
-import * as backup from './backup-schemas.ts'
-import * as sets from './question-set-schemas.ts'
 import * as schemas from './schemas.ts'
-import * as sources from './source-schemas.ts'
 
 export type Schema = BaseSchema<unknown, unknown, BaseIssue<unknown>>
 type Parameters = ObjectSchema<ObjectEntries, undefined>
 
-export interface Operation {
-  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
-  /** in OpenAPI's syntax */
-  path: string
-  /** a key has to allow one of these */
-  actions: readonly string[]
+interface Taken {
   params?: () => Parameters
   query?: () => Parameters
   headers?: () => Parameters
   body?: () => Schema
 }
 
-const operation = <const O extends Operation>(given: O): O => given
+export interface Operation extends Taken {
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** in OpenAPI's syntax */
+  path: string
+  /** a key has to allow one of these */
+  actions: readonly string[]
+}
+
+const operation = <const Given extends Taken>(
+  method: Operation['method'],
+  path: string,
+  actions: readonly string[],
+  taken: Given,
+) => ({ method, path, actions, ...taken })
+
+/** Actions on conversations. Whoever may search may do so with its own. */
+const own = (...verbs: string[]): string[] => [
+  ...verbs.map((verb) => `conversations:${verb}`),
+  'documents:search',
+]
+
+const ONE = { params: schemas.ConversationPath, headers: schemas.UserHeader }
+/** The actions of which a key has to allow one to ask an assistant. */
+const ASKING = ['assistants:ask', 'documents:search', 'conversations:create']
+
+const SET = '/question_sets/{name}'
 
 export const operations = {
-  ask: operation({
-    method: 'POST',
-    path: '/conversations',
-    actions: ['documents:search', 'conversations:create'],
+  ask: operation('POST', '/conversations', ['documents:search', 'conversations:create'], {
     headers: schemas.AskHeaders,
     body: schemas.Ask,
   }),
-  listConversations: operation({
-    method: 'GET',
-    path: '/conversations',
-    actions: ['conversations:list', 'documents:search'],
+  listConversations: operation('GET', '/conversations', own('list'), {
     query: schemas.ListQuery,
     headers: schemas.UserHeader,
   }),
-  getConversation: operation({
-    method: 'GET',
-    path: '/conversations/{id}',
-    actions: ['conversations:get', 'documents:search'],
+  getConversation: operation('GET', '/conversations/{id}', own('get'), {
     params: schemas.ConversationPath,
     query: schemas.ConversationQuery,
     headers: schemas.UserHeader,
   }),
-  renameConversation: operation({
-    method: 'PATCH',
-    path: '/conversations/{id}',
-    actions: ['conversations:update', 'documents:search'],
+  renameConversation: operation('PATCH', '/conversations/{id}', own('update'), {
     params: schemas.ConversationPath,
     headers: schemas.UserHeader,
     body: schemas.Rename,
   }),
-  deleteConversation: operation({
-    method: 'DELETE',
-    path: '/conversations/{id}',
-    actions: ['conversations:delete', 'documents:search'],
-    params: schemas.ConversationPath,
-    headers: schemas.UserHeader,
-  }),
-  followConversation: operation({
-    method: 'GET',
-    path: '/conversations/{id}/events',
-    actions: ['conversations:get', 'documents:search'],
+  deleteConversation: operation('DELETE', '/conversations/{id}', own('delete'), ONE),
+  followConversation: operation('GET', '/conversations/{id}/events', own('get'), {
     params: schemas.ConversationPath,
     query: schemas.EventsQuery,
     headers: schemas.EventsHeaders,
   }),
-  stopConversation: operation({
-    method: 'POST',
-    path: '/conversations/{id}/stop',
-    actions: ['conversations:create', 'conversations:stop', 'documents:search'],
-    params: schemas.ConversationPath,
-    headers: schemas.UserHeader,
-  }),
-  traceConversation: operation({
-    method: 'GET',
-    path: '/conversations/{id}/trace',
-    actions: ['conversations:trace'],
+  stopConversation: operation('POST', '/conversations/{id}/stop', own('create', 'stop'), ONE),
+  traceConversation: operation('GET', '/conversations/{id}/trace', ['conversations:trace'], {
     params: schemas.ConversationPath,
     query: schemas.TraceQuery,
     headers: schemas.UserHeader,
   }),
-  giveFeedback: operation({
-    method: 'PUT',
-    path: '/conversations/{id}/turns/{turn}/feedback',
-    actions: ['conversations:feedback', 'conversations:get', 'documents:search'],
+  giveFeedback: operation('PUT', '/conversations/{id}/turns/{turn}/feedback', own('feedback', 'get'), {
     params: schemas.TurnPath,
     headers: schemas.UserHeader,
     body: schemas.Feedback,
   }),
-  deleteFeedback: operation({
-    method: 'DELETE',
-    path: '/conversations/{id}/turns/{turn}/feedback',
-    actions: ['conversations:feedback', 'conversations:get', 'documents:search'],
+  deleteFeedback: operation('DELETE', '/conversations/{id}/turns/{turn}/feedback', own('feedback', 'get'), {
     params: schemas.TurnPath,
     headers: schemas.UserHeader,
   }),
-  deleteUserConversations: operation({
-    method: 'DELETE',
-    path: '/users/{id}/conversations',
-    actions: ['conversations:delete', 'documents:search'],
+  deleteUserConversations: operation('DELETE', '/users/{id}/conversations', own('delete'), {
     params: schemas.UserPath,
     headers: schemas.UserHeader,
   }),
-  listAssistants: operation({
-    method: 'GET',
-    path: '/assistants',
-    actions: ['assistants:list'],
+  listAssistants: operation('GET', '/assistants', ['assistants:list'], {}),
+  putAssistant: operation('PUT', '/assistants/{name}', ['assistants:upsert'], {
+    params: schemas.AssistantPath,
+    body: schemas.AssistantBody,
   }),
-  putAssistant: operation({
-    method: 'PUT',
-    path: '/assistants/{name}',
-    actions: ['assistants:upsert'],
-    params: assistants.AssistantPath,
-    body: assistants.AssistantBody,
+  getAssistant: operation('GET', '/assistants/{name}', ['assistants:get'], {
+    params: schemas.AssistantPath,
   }),
-  getAssistant: operation({
-    method: 'GET',
-    path: '/assistants/{name}',
-    actions: ['assistants:get'],
-    params: assistants.AssistantPath,
+  deleteAssistant: operation('DELETE', '/assistants/{name}', ['assistants:delete'], {
+    params: schemas.AssistantPath,
   }),
-  deleteAssistant: operation({
-    method: 'DELETE',
-    path: '/assistants/{name}',
-    actions: ['assistants:delete'],
-    params: assistants.AssistantPath,
-  }),
-  frontOfAssistant: operation({
-    method: 'GET',
-    path: '/a/{assistant}',
-    actions: ['assistants:ask', 'documents:search', 'conversations:create'],
-    params: assistants.AskedAssistantPath,
-  }),
-  askAssistant: operation({
-    method: 'POST',
-    path: '/a/{assistant}/conversations',
-    actions: ['assistants:ask', 'documents:search', 'conversations:create'],
-    params: assistants.AskedAssistantPath,
+  frontOfAssistant: operation('GET', '/a/{assistant}', ASKING, { params: schemas.AskedAssistantPath }),
+  askAssistant: operation('POST', '/a/{assistant}/conversations', ASKING, {
+    params: schemas.AskedAssistantPath,
     headers: schemas.AskHeaders,
     body: schemas.AskAssistant,
   }),
-  findDocuments: operation({
-    method: 'GET',
-    path: '/a/{assistant}/search',
-    actions: ['assistants:ask', 'documents:search', 'conversations:create'],
-    params: assistants.AskedAssistantPath,
-    query: assistants.FindQuery,
+  findDocuments: operation('GET', '/a/{assistant}/search', ASKING, {
+    params: schemas.AskedAssistantPath,
+    query: schemas.FindQuery,
   }),
-  handOver: operation({
-    method: 'POST',
-    path: '/a/{assistant}/conversations/{id}/handover',
-    actions: ['assistants:ask', 'documents:search', 'conversations:create'],
-    params: assistants.HandoverPath,
-    body: assistants.HandoverBody,
+  handOver: operation('POST', '/a/{assistant}/conversations/{id}/handover', ASKING, {
+    params: schemas.HandoverPath,
+    body: schemas.HandoverBody,
   }),
-  listUsage: operation({
-    method: 'GET',
-    path: '/usage',
-    actions: ['usage:list'],
-    query: schemas.UsageQuery,
+  listUsage: operation('GET', '/usage', ['usage:list'], { query: schemas.UsageQuery }),
+  listQuestionSets: operation('GET', '/question_sets', ['question_sets:list'], {}),
+  putQuestionSet: operation('PUT', SET, ['question_sets:upsert'], {
+    params: schemas.SetPath,
+    body: schemas.SetBody,
   }),
-  listQuestionSets: operation({
-    method: 'GET',
-    path: '/question_sets',
-    actions: ['question_sets:list'],
+  getQuestionSet: operation('GET', SET, ['question_sets:get'], { params: schemas.SetPath }),
+  deleteQuestionSet: operation('DELETE', SET, ['question_sets:delete'], { params: schemas.SetPath }),
+  runQuestionSet: operation('POST', `${SET}/runs`, ['question_sets:run'], {
+    params: schemas.SetPath,
+    body: schemas.RunBody,
   }),
-  putQuestionSet: operation({
-    method: 'PUT',
-    path: '/question_sets/{name}',
-    actions: ['question_sets:upsert'],
-    params: sets.SetPath,
-    body: sets.SetBody,
+  getQuestionRun: operation('GET', `${SET}/runs/{id}`, ['question_sets:get'], { params: schemas.RunPath }),
+  stepQuestionRun: operation('POST', `${SET}/runs/{id}/step`, ['question_sets:run'], {
+    params: schemas.RunPath,
   }),
-  getQuestionSet: operation({
-    method: 'GET',
-    path: '/question_sets/{name}',
-    actions: ['question_sets:get'],
-    params: sets.SetPath,
+  endQuestionRun: operation('POST', `${SET}/runs/{id}/end`, ['question_sets:run'], {
+    params: schemas.RunPath,
   }),
-  deleteQuestionSet: operation({
-    method: 'DELETE',
-    path: '/question_sets/{name}',
-    actions: ['question_sets:delete'],
-    params: sets.SetPath,
+  noteImport: operation('POST', '/question_sets', ['question_sets:run'], { body: schemas.ImportedBody }),
+  listSources: operation('GET', '/sources', ['sources:list'], {}),
+  putSource: operation('PUT', '/sources/{name}', ['sources:upsert'], {
+    params: schemas.SourcePath,
+    body: schemas.SourceBody,
   }),
-  runQuestionSet: operation({
-    method: 'POST',
-    path: '/question_sets/{name}/runs',
-    actions: ['question_sets:run'],
-    params: sets.SetPath,
-    body: sets.RunBody,
-  }),
-  getQuestionRun: operation({
-    method: 'GET',
-    path: '/question_sets/{name}/runs/{id}',
-    actions: ['question_sets:get'],
-    params: sets.RunPath,
-  }),
-  stepQuestionRun: operation({
-    method: 'POST',
-    path: '/question_sets/{name}/runs/{id}/step',
-    actions: ['question_sets:run'],
-    params: sets.RunPath,
-  }),
-  endQuestionRun: operation({
-    method: 'POST',
-    path: '/question_sets/{name}/runs/{id}/end',
-    actions: ['question_sets:run'],
-    params: sets.RunPath,
-  }),
-  noteImport: operation({
-    method: 'POST',
-    path: '/question_sets',
-    actions: ['question_sets:run'],
-    body: sets.ImportedBody,
-  }),
-  listSources: operation({
-    method: 'GET',
-    path: '/sources',
-    actions: ['sources:list'],
-  }),
-  putSource: operation({
-    method: 'PUT',
-    path: '/sources/{name}',
-    actions: ['sources:upsert'],
-    params: sources.SourcePath,
-    body: sources.SourceBody,
-  }),
-  deleteSource: operation({
-    method: 'DELETE',
-    path: '/sources/{name}',
-    actions: ['sources:delete'],
-    params: sources.SourcePath,
-  }),
-  runSource: operation({
-    method: 'POST',
-    path: '/sources/{name}/run',
-    actions: ['sources:run'],
-    params: sources.SourcePath,
-  }),
-  reseal: operation({
-    method: 'POST',
-    path: '/operations/reseal',
-    actions: ['operations:reseal'],
-  }),
-  reconcileVectors: operation({
-    method: 'POST',
-    path: '/operations/vectorize/reconcile',
-    actions: ['operations:reconcile'],
+  deleteSource: operation('DELETE', '/sources/{name}', ['sources:delete'], { params: schemas.SourcePath }),
+  runSource: operation('POST', '/sources/{name}/run', ['sources:run'], { params: schemas.SourcePath }),
+  reseal: operation('POST', '/operations/reseal', ['operations:reseal'], {}),
+  reconcileVectors: operation('POST', '/operations/vectorize/reconcile', ['operations:reconcile'], {
     query: schemas.ReconcileQuery,
   }),
-  countBackup: operation({
-    method: 'GET',
-    path: '/operations/backup',
-    actions: ['operations:backup'],
+  countBackup: operation('GET', '/operations/backup', ['operations:backup'], {}),
+  readBackup: operation('GET', '/operations/backup/{kind}', ['operations:backup'], {
+    params: schemas.BackupPath,
+    query: schemas.BackupQuery,
   }),
-  readBackup: operation({
-    method: 'GET',
-    path: '/operations/backup/{kind}',
-    actions: ['operations:backup'],
-    params: backup.BackupPath,
-    query: backup.BackupQuery,
+  readDocuments: operation('GET', '/operations/backup/documents/{collection}', ['operations:backup'], {
+    params: schemas.BackupDocumentsPath,
+    query: schemas.BackupDocumentsQuery,
   }),
-  readDocuments: operation({
-    method: 'GET',
-    path: '/operations/backup/documents/{collection}',
-    actions: ['operations:backup'],
-    params: backup.BackupDocumentsPath,
-    query: backup.BackupDocumentsQuery,
-  }),
-  restoreBackup: operation({
-    method: 'POST',
-    path: '/operations/restore/{kind}',
-    actions: ['operations:restore'],
-    params: backup.BackupPath,
-    body: backup.Restore,
+  restoreBackup: operation('POST', '/operations/restore/{kind}', ['operations:restore'], {
+    params: schemas.BackupPath,
+    body: schemas.Restore,
   }),
 }

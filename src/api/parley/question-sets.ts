@@ -16,11 +16,8 @@ import {
 } from '../../question-sets/set'
 import { findAssistant } from '../../registry/assistants'
 import { findModel } from '../../registry/models'
-import { json } from '../http/deliver'
-import type { operations } from './operations'
-import type { Served } from './route'
+import type { Handlers, Serving } from './route'
 
-type Serving<Name extends keyof typeof operations> = Served<(typeof operations)[Name]>
 type Caller = Pick<Serving<'getQuestionSet'>, 'env' | 'access' | 'record'>
 
 /** What a page of sets need not know. */
@@ -50,67 +47,68 @@ async function requireModel(env: Cloudflare.Env, place: string, id = ''): Promis
     throw new ApiError(400, `${place}: There is no conversation model \`${id}\`.`)
 }
 
-export async function list(serving: Serving<'listQuestionSets'>): Promise<Response> {
-  requireAll(serving)
-  return json({ sets: (await listSets(serving.env)).map(shown) })
-}
-
-export async function put(serving: Serving<'putQuestionSet'>): Promise<Response> {
-  requireAll(serving)
-  const { env, path, body } = serving
-  await requirePresent(env, body.asks)
-  if (body.judge !== undefined) await requireModel(env, '`judge`', body.judge)
-  return json(shown(await putSet(env, path.name, body)))
-}
-
-export async function get(serving: Serving<'getQuestionSet'>): Promise<Response> {
-  requireAll(serving)
-  return json(shown(await getSet(serving.env, serving.path.name)))
-}
-
-export async function remove(serving: Serving<'deleteQuestionSet'>): Promise<Response> {
-  requireAll(serving)
-  return json(shown(await deleteSet(serving.env, serving.path.name)))
-}
-
-/** Begins a run, and answers before its questions are answered. */
-export async function begin(serving: Serving<'runQuestionSet'>): Promise<Response> {
-  requireAll(serving)
-  const { env, path, body } = serving
-  const set = await getSet(env, path.name)
-  if (body.asks) await requirePresent(env, body.asks)
-  const run = await beginRun(env, set, body.asks)
-  askOn(env, set.name)
-  return json(run)
-}
-
 /** What is left when this ends, others go on with: readers of the run, and the cron. */
 const askOn = (env: Cloudflare.Env, name: string): void =>
   waitUntil(goOn(env, name).catch((error) => logFailure('a run is left for the next minute', error)))
 
-/** Goes on with a run, unless somebody does. */
-export async function step(serving: Serving<'stepQuestionRun'>): Promise<Response> {
-  requireAll(serving)
-  const { env, path } = serving
-  const run = await getRun(env, path.name, path.id)
-  if (run.ended_at === undefined) askOn(env, path.name)
-  return json(run)
-}
+export const questionSets = {
+  async listQuestionSets(served) {
+    requireAll(served)
+    return { sets: (await listSets(served.env)).map(shown) }
+  },
 
-export async function readRun(serving: Serving<'getQuestionRun'>): Promise<Response> {
-  requireAll(serving)
-  return json(await getRun(serving.env, serving.path.name, serving.path.id))
-}
+  async putQuestionSet(served) {
+    requireAll(served)
+    const { env, path, body } = served
+    await requirePresent(env, body.asks)
+    if (body.judge !== undefined) await requireModel(env, '`judge`', body.judge)
+    return shown(await putSet(env, path.name, body))
+  },
 
-/** Ends a run that goes on. */
-export async function end(serving: Serving<'endQuestionRun'>): Promise<Response> {
-  requireAll(serving)
-  return json(await endRun(serving.env, serving.path.name, serving.path.id))
-}
+  async getQuestionSet(served) {
+    requireAll(served)
+    return shown(await getSet(served.env, served.path.name))
+  },
 
-/** An import has ended: the sets that ask about its collection are due. */
-export async function note(serving: Serving<'noteImport'>): Promise<Response> {
-  const { env, access, record, body } = serving
-  requireCollections(access, record.action!, [body.collection], record)
-  return json({ sets: await imported(env, body.collection) })
-}
+  async deleteQuestionSet(served) {
+    requireAll(served)
+    return shown(await deleteSet(served.env, served.path.name))
+  },
+
+  /** Begins a run, and answers before its questions are answered. */
+  async runQuestionSet(served) {
+    requireAll(served)
+    const { env, path, body } = served
+    const set = await getSet(env, path.name)
+    if (body.asks) await requirePresent(env, body.asks)
+    const run = await beginRun(env, set, body.asks)
+    askOn(env, set.name)
+    return run
+  },
+
+  /** Goes on with a run, unless somebody does. */
+  async stepQuestionRun(served) {
+    requireAll(served)
+    const { env, path } = served
+    const run = await getRun(env, path.name, path.id)
+    if (run.ended_at === undefined) askOn(env, path.name)
+    return run
+  },
+
+  getQuestionRun(served) {
+    requireAll(served)
+    return getRun(served.env, served.path.name, served.path.id)
+  },
+
+  /** Ends a run that goes on. */
+  endQuestionRun(served) {
+    requireAll(served)
+    return endRun(served.env, served.path.name, served.path.id)
+  },
+
+  /** An import has ended: the sets that ask about its collection are due. */
+  async noteImport({ env, access, record, body }) {
+    requireCollections(access, record.action!, [body.collection], record)
+    return { sets: await imported(env, body.collection) }
+  },
+} satisfies Partial<Handlers>

@@ -1,7 +1,7 @@
 /** Questions on Parley's own routes, answered whole or as a stream. */
 
 import { pinnedModel } from '../../auth/access'
-import { ask, chatOf } from '../../conversation/ask'
+import { ask as askTurn, chatOf } from '../../conversation/ask'
 import { ApiError, modelMissing } from '../../errors'
 import { contentOf } from '../../lib/parts'
 import { admitTurn } from '../http/admit-turn'
@@ -9,12 +9,11 @@ import { findHistory, findOpenModel, openAssistant } from '../http/chat-names'
 import { askAssistant, partsOf, requireRoom } from '../shared/assistant'
 import { chatReader, eventReader } from '../shared/stream'
 import { answerStreaming, answerWhole, LOG_WORDING } from './encoder'
-import type { operations } from './operations'
-import type { Served } from './route'
+import type { Handlers, Serving } from './route'
 import { planSearches } from './searches'
 
 /** POST /conversations: a question asked directly. */
-export async function askDirectly(served: Served<typeof operations.ask>): Promise<Response> {
+async function ask(served: Serving<'ask'>): Promise<Response> {
   const { env, request, access, user, record, prefetch, body, text } = served
   const { embedded } = access
   const question = embedded.q ?? body.question
@@ -37,7 +36,7 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
   const historyId = (await history)!
   const stream = wantsStream(request, body)
 
-  const answering = await ask(
+  const answering = await askTurn(
     env,
     {
       chat: chatOf(conversationId),
@@ -61,7 +60,7 @@ export async function askDirectly(served: Served<typeof operations.ask>): Promis
 }
 
 /** POST /a/{assistant}/conversations: a question to an assistant. */
-export async function askByName(served: Served<typeof operations.askAssistant>): Promise<Response> {
+async function askByName(served: Serving<'askAssistant'>): Promise<Response> {
   const { env, request, access, user, record, prefetch, path, body, text } = served
   const continues = access.embedded.conversation_id ?? body.conversation_id
   const assistant = await openAssistant(served, access, path.assistant, () => {
@@ -94,3 +93,5 @@ export async function askByName(served: Served<typeof operations.askAssistant>):
 
 const wantsStream = (request: Request, { stream }: { stream?: boolean | undefined }): boolean =>
   stream ?? request.headers.get('accept')?.includes('text/event-stream') ?? false
+
+export const questions = { ask, askAssistant: askByName } satisfies Partial<Handlers>

@@ -3,23 +3,86 @@
  * no start-up time.
  */
 import * as v from 'valibot'
-import { Citation, Count, Cut, Milliseconds, Timings, Usage, verdict } from './answer-parts.ts'
-import { AssistantName, assistantEntries } from './assistant-schemas.ts'
+import { AssistantName, assistantEntries, described, maybe, SetBody } from './schemas.ts'
 
-export { Citation, Cut, Timings, Usage }
+const Count = v.pipe(v.number(), v.integer(), v.minValue(0))
+const Milliseconds = described(v.pipe(v.number(), v.integer()), 'Unix time in milliseconds')
 
-export const SearchReply = v.pipe(
+export const Citation = v.pipe(
+  v.object({
+    collection: v.string(),
+    document_id: v.string(),
+    start: described(Count, 'In UTF-16 code units of the answer'),
+    end: described(Count, 'Exclusive'),
+    quote: maybe(v.string(), 'The sentence of the document that supports this part'),
+  }),
+)
+
+export const Cut = described(
+  v.array(
+    v.object({
+      collection: v.string(),
+      document_id: v.string(),
+      passages: described(Count, 'Its passages in the prompt; 0: it was left out'),
+      of: described(Count, 'The passages that it has'),
+    }),
+  ),
+  'Documents that did not fit into the prompt whole',
+)
+
+export const Usage = v.object({
+  model: described(v.string(), 'Full name of the model that answered'),
+  input_tokens: v.optional(Count),
+  output_tokens: v.optional(Count),
+  estimated: maybe(v.boolean(), 'The provider reported none: reckoned from bytes'),
+})
+
+export const Timings = described(
+  v.object({
+    rewritten: v.optional(v.number()),
+    retrieved: v.optional(v.number()),
+    first_token: v.optional(v.number()),
+    finished: v.optional(v.number()),
+  }),
+  'Milliseconds since the turn began to run',
+)
+
+/** How far an answer can be relied on. */
+const verdict = {
+  declined: maybe(
+    v.literal(true),
+    'There is no answer: the built-in answerer has none or made small talk, or the assistant withheld it',
+  ),
+  warned: maybe(
+    v.literal(true),
+    'The built-in answerer is not sure, or the documents support too little. The answer says so',
+  ),
+  support: maybe(
+    v.array(
+      v.object({
+        start: described(Count, 'Place in the answer, in UTF-16 units'),
+        end: Count,
+        support: v.picklist(['supported', 'partly', 'not_found']),
+        missing: maybe(
+          v.array(v.string()),
+          'Numbers and names of the sentence that the documents lack, the first five',
+        ),
+      }),
+    ),
+    'Whether the documents support each sentence that a language model wrote',
+  ),
+}
+
+export const SearchReply = described(
   v.looseObject({}),
-  v.description('The result of a search as POST /multi_search gives it, or `error` and `code`'),
+  'The result of a search as POST /multi_search gives it, or `error` and `code`',
 )
 
 export const Answer = v.object({
   conversation_id: v.string(),
-  turn: v.pipe(Count, v.description('Number of the turn in its conversation')),
+  turn: described(Count, 'Number of the turn in its conversation'),
   question: v.string(),
-  standalone: v.optional(
-    v.pipe(v.string(), v.description('The question that was searched, where rewritten')),
-  ),
+  standalone: maybe(v.string(), 'The question that was searched, where rewritten'),
   answer: v.string(),
   finish_reason: v.string(),
   ...verdict,
@@ -33,10 +96,10 @@ export const Answer = v.object({
 
 export const Feedback = v.object({
   rating: v.optional(v.picklist(['up', 'down'])),
-  score: v.optional(v.pipe(Count, v.description('1 to 5'))),
+  score: maybe(Count, '1 to 5'),
   comment: v.optional(v.string()),
   reasons: v.optional(v.array(v.string())),
-  own: v.pipe(v.boolean(), v.description('Whether it is from whoever reads it')),
+  own: described(v.boolean(), 'Whether it is from whoever reads it'),
   created_at: Milliseconds,
   updated_at: Milliseconds,
 })
@@ -49,40 +112,30 @@ export const Turn = v.object({
   finish_reason: v.string(),
   ...verdict,
   citations: v.array(Citation),
-  followups: v.optional(v.pipe(v.array(v.string()), v.description('What was suggested to ask next'))),
+  followups: maybe(v.array(v.string()), 'What was suggested to ask next'),
   usage: Usage,
   timings: Timings,
   created_at: Milliseconds,
-  feedback: v.optional(
-    v.pipe(
-      v.array(Feedback),
-      v.description(
-        'What was said of the answer, oldest first: by everybody for the admin key and keys with `conversations:get`, else by the reader',
-      ),
-    ),
+  feedback: maybe(
+    v.array(Feedback),
+    'What was said of the answer, oldest first: by everybody for the admin key and keys with `conversations:get`, else by the reader',
   ),
 })
 
 const summary = {
   id: v.string(),
-  title: v.pipe(v.string(), v.description('The beginning of its first question')),
-  model_id: v.pipe(v.string(), v.description('Id of the conversation model')),
-  user_id: v.pipe(v.string(), v.description('Empty where none was named')),
-  protocol: v.pipe(v.string(), v.description('The wire that it began on: `typesense`, `parley`, ...')),
+  title: described(v.string(), 'The beginning of its first question'),
+  model_id: described(v.string(), 'Id of the conversation model'),
+  user_id: described(v.string(), 'Empty where none was named'),
+  protocol: described(v.string(), 'The wire that it began on: `typesense`, `parley`, ...'),
   turn_count: Count,
   created_at: Milliseconds,
   updated_at: Milliseconds,
   expires_at: Milliseconds,
-  failed_at: v.optional(
-    v.pipe(Milliseconds, v.description('When a turn last failed or was interrupted; absent: never')),
-  ),
-  ratings: v.optional(
-    v.pipe(
-      v.object({ up: Count, down: Count }),
-      v.description(
-        'In a list, for keys that see what everybody says: how its answers were rated, if they were',
-      ),
-    ),
+  failed_at: maybe(Milliseconds, 'When a turn last failed or was interrupted; absent: never'),
+  ratings: maybe(
+    v.object({ up: Count, down: Count }),
+    'In a list, for keys that see what everybody says: how its answers were rated, if they were',
   ),
 }
 
@@ -90,36 +143,30 @@ export const ConversationSummary = v.object(summary)
 
 export const ConversationPage = v.object({
   conversations: v.array(ConversationSummary),
-  next_cursor: v.optional(v.pipe(v.string(), v.description('`cursor` of the next page; absent on the last'))),
+  next_cursor: maybe(v.string(), '`cursor` of the next page; absent on the last'),
 })
 
 export const Conversation = v.object({
   ...summary,
-  turns: v.pipe(
+  turns: described(
     v.array(
       v.object({
         ...Turn.entries,
-        versions: v.optional(
-          v.pipe(
-            v.array(Count),
-            v.description(
-              'Turns that answered this question, or the one that it was edited from, oldest first, this one among them; absent if it was asked once',
-            ),
-          ),
+        versions: maybe(
+          v.array(Count),
+          'Turns that answered this question, or the one that it was edited from, oldest first, this one among them; absent if it was asked once',
         ),
       }),
     ),
-    v.description('Oldest first'),
+    'Oldest first',
   ),
-  earlier: v.optional(
-    v.pipe(Count, v.description('`before` of the page with earlier turns; absent on the first')),
-  ),
+  earlier: maybe(Count, '`before` of the page with earlier turns; absent on the first'),
 })
 
 const SearchTrace = v.object({
   collection: v.optional(v.string()),
-  engine: v.optional(v.pipe(v.string(), v.description('What was asked, if not Parley itself: a cluster'))),
-  params: v.pipe(v.looseObject({}), v.description('As they were searched, `q` included')),
+  engine: maybe(v.string(), 'What was asked, if not Parley itself: a cluster'),
+  params: described(v.looseObject({}), 'As they were searched, `q` included'),
   found: v.optional(Count),
   hits: v.optional(
     v.array(
@@ -127,49 +174,41 @@ const SearchTrace = v.object({
         id: v.optional(v.string()),
         text_match: v.optional(v.number()),
         vector_distance: v.optional(v.number()),
-        score: v.optional(v.pipe(v.number(), v.description('Of rank fusion'))),
+        score: maybe(v.number(), 'Of rank fusion'),
       }),
     ),
   ),
   error: v.optional(v.object({ status: v.number(), message: v.string() })),
-  started: v.pipe(v.number(), v.description('Milliseconds since the turn began to run')),
-  took: v.pipe(v.number(), v.description('Milliseconds')),
+  started: described(v.number(), 'Milliseconds since the turn began to run'),
+  took: described(v.number(), 'Milliseconds'),
 })
 
 const CallTrace = v.object({
   purpose: v.string(),
-  model: v.pipe(v.string(), v.description('The one that answered, or that was to')),
-  model_id: v.optional(
-    v.pipe(
-      v.string(),
-      v.description('Of its conversation model, where that is not the one asked: it pays for the tokens'),
-    ),
+  model: described(v.string(), 'The one that answered, or that was to'),
+  model_id: maybe(
+    v.string(),
+    'Of its conversation model, where that is not the one asked: it pays for the tokens',
   ),
-  failed: v.optional(
-    v.pipe(
-      v.array(
-        v.object({
-          model: v.string(),
-          error: v.string(),
-          model_id: v.optional(v.string()),
-          input_tokens: v.optional(Count),
-          output_tokens: v.optional(Count),
-        }),
-      ),
-      v.description('Attempts that came to nothing before it, in their order'),
+  failed: maybe(
+    v.array(
+      v.object({
+        model: v.string(),
+        error: v.string(),
+        model_id: v.optional(v.string()),
+        input_tokens: v.optional(Count),
+        output_tokens: v.optional(Count),
+      }),
     ),
+    'Attempts that came to nothing before it, in their order',
   ),
-  prompt: v.pipe(
+  prompt: described(
     v.array(v.object({ role: v.string(), content: v.string() })),
-    v.description('The prompt exactly as it was sent'),
+    'The prompt exactly as it was sent',
   ),
-  text: v.optional(
-    v.pipe(
-      v.string(),
-      v.description(
-        'What it said. A finished answer stands in the turn instead, unless an assistant withheld it',
-      ),
-    ),
+  text: maybe(
+    v.string(),
+    'What it said. A finished answer stands in the turn instead, unless an assistant withheld it',
   ),
   finish_reason: v.optional(v.string()),
   input_tokens: Count,
@@ -179,34 +218,28 @@ const CallTrace = v.object({
   started: v.number(),
   first_token: v.optional(v.number()),
   took: v.number(),
-  charged: v.optional(
-    v.pipe(v.boolean(), v.description('It was made before the turn began, and charged then')),
-  ),
+  charged: maybe(v.boolean(), 'It was made before the turn began, and charged then'),
 })
 
 export const TurnTrace = v.object({
-  assistant: v.optional(v.pipe(v.string(), v.description('The assistant that was asked, if one was'))),
+  assistant: maybe(v.string(), 'The assistant that was asked, if one was'),
   question: v.string(),
   standalone: v.optional(v.string()),
   searches: v.array(SearchTrace),
   cut: v.optional(Cut),
-  calls: v.pipe(v.array(CallTrace), v.description('Calls to language models')),
+  calls: described(v.array(CallTrace), 'Calls to language models'),
   followups: v.optional(v.array(v.string())),
-  copy_of: v.optional(
-    v.pipe(v.string(), v.description('The conversation whose answer to the same request this turn has')),
-  ),
-  steps: v.optional(
-    v.pipe(
-      v.array(
-        v.object({
-          passages: v.array(v.looseObject({ collection: v.string(), id: v.string() })),
-          content: v.array(v.looseObject({ type: v.string() })),
-        }),
-      ),
-      v.description('The steps of a turn whose answer holds more than text, such as calls of tools'),
+  copy_of: maybe(v.string(), 'The conversation whose answer to the same request this turn has'),
+  steps: maybe(
+    v.array(
+      v.object({
+        passages: v.array(v.looseObject({ collection: v.string(), id: v.string() })),
+        content: v.array(v.looseObject({ type: v.string() })),
+      }),
     ),
+    'The steps of a turn whose answer holds more than text, such as calls of tools',
   ),
-  shortened: v.optional(v.pipe(v.boolean(), v.description('It was too long to be kept: texts end early'))),
+  shortened: maybe(v.boolean(), 'It was too long to be kept: texts end early'),
 })
 
 /** Why a turn failed, in its `error` event and its trace. */
@@ -214,12 +247,10 @@ const TurnError = v.object({
   status: v.number(),
   message: v.string(),
   retryable: v.boolean(),
-  upstream: v.optional(
-    v.pipe(v.boolean(), v.description("A model's provider failed, through no fault of the request")),
-  ),
-  code: v.pipe(
+  upstream: maybe(v.boolean(), "A model's provider failed, through no fault of the request"),
+  code: described(
     v.string(),
-    v.description('What went wrong: `stopped`, `interrupted`, `search_failed`, `model_failed` and others'),
+    'What went wrong: `stopped`, `interrupted`, `search_failed`, `model_failed` and others',
   ),
 })
 
@@ -228,39 +259,30 @@ export const Trace = v.object({
   turns: v.array(
     v.object({
       ...Turn.entries,
-      error: v.optional(v.pipe(TurnError, v.description('What the turn failed with: it then has no answer'))),
+      error: maybe(TurnError, 'What the turn failed with: it then has no answer'),
       trace: TurnTrace,
     }),
   ),
 })
 
 export const Stopped = v.object({
-  stopped: v.pipe(v.boolean(), v.description('False when no turn was running')),
+  stopped: described(v.boolean(), 'False when no turn was running'),
 })
 export const FeedbackDeleted = v.object({
-  deleted: v.pipe(v.boolean(), v.description('False where there was nothing to delete')),
+  deleted: described(v.boolean(), 'False where there was nothing to delete'),
 })
 export const Deleted = v.object({ id: v.string() })
 export const DeletedAll = v.object({
-  deleted: v.pipe(Count, v.description('Conversations deleted')),
-  done: v.pipe(v.boolean(), v.description('False when some are left: ask again')),
+  deleted: described(Count, 'Conversations deleted'),
+  done: described(v.boolean(), 'False when some are left: ask again'),
 })
 export const Failure = v.object({
   message: v.string(),
-  detail: v.optional(
-    v.pipe(
-      v.string(),
-      v.description('What is wrong and what to do, where the message is the same for many faults'),
-    ),
-  ),
-  code: v.optional(
-    v.pipe(
-      v.string(),
-      v.description(
-        'What went wrong, for code to compare: `unknown_model`, `unknown_collection`, `bad_request` and others. ' +
-          'Absent where a request is refused before it reaches a route',
-      ),
-    ),
+  detail: maybe(v.string(), 'What is wrong and what to do, where the message is the same for many faults'),
+  code: maybe(
+    v.string(),
+    'What went wrong, for code to compare: `unknown_model`, `unknown_collection`, `bad_request` and others. ' +
+      'Absent where a request is refused before it reaches a route',
   ),
 })
 
@@ -273,27 +295,20 @@ export const eventData = {
   }),
   retrieval: v.object({
     replies: v.array(SearchReply),
-    further: v.optional(
-      v.pipe(
-        v.array(
-          v.object({
-            collection: v.string(),
-            q: v.string(),
-            found: v.optional(Count),
-            again: v.optional(
-              v.pipe(
-                v.boolean(),
-                v.description('It was asked for once the model had read what was found before'),
-              ),
-            ),
-          }),
-        ),
-        v.description('Searches that the model asked for. Their replies are the last ones'),
+    further: maybe(
+      v.array(
+        v.object({
+          collection: v.string(),
+          q: v.string(),
+          found: v.optional(Count),
+          again: maybe(v.boolean(), 'It was asked for once the model had read what was found before'),
+        }),
       ),
+      'Searches that the model asked for. Their replies are the last ones',
     ),
-    sources: v.pipe(
+    sources: described(
       v.array(v.object({ collection: v.string(), document_id: v.string() })),
-      v.description('What went into the prompt, best first'),
+      'What went into the prompt, best first',
     ),
     cut: v.optional(Cut),
   }),
@@ -305,20 +320,16 @@ export const eventData = {
   done: v.object({
     finish_reason: v.string(),
     ...verdict,
-    answer: v.pipe(v.string(), v.description('The whole answer: the deltas joined')),
+    answer: described(v.string(), 'The whole answer: the deltas joined'),
   }),
 }
 
 export const Assistant = v.object({
   name: AssistantName(),
   ...assistantEntries(),
-  handover_secret: v.optional(
-    v.pipe(
-      v.string(),
-      v.description(
-        'Signs what `handover.webhook` gets, as Standard Webhooks do. Only where one assistant is read',
-      ),
-    ),
+  handover_secret: maybe(
+    v.string(),
+    'Signs what `handover.webhook` gets, as Standard Webhooks do. Only where one assistant is read',
   ),
   created_at: Milliseconds,
   updated_at: Milliseconds,
@@ -330,19 +341,17 @@ export const FoundDocuments = v.object({
       collection: v.string(),
       document_id: v.string(),
       title: v.string(),
-      url: v.optional(
-        v.pipe(v.string(), v.description('Absent where the document has no address that is safe to open')),
-      ),
-      snippet: v.pipe(
+      url: maybe(v.string(), 'Absent where the document has no address that is safe to open'),
+      snippet: described(
         v.array(v.object({ text: v.string(), mark: v.optional(v.literal(true)) })),
-        v.description('The part of its text that matches, in pieces; `mark` where a word was found'),
+        'The part of its text that matches, in pieces; `mark` where a word was found',
       ),
     }),
   ),
 })
 
 export const HandedOver = v.object({
-  delivered: v.pipe(v.boolean(), v.description('Whether the webhook took it. Otherwise it is sent again')),
+  delivered: described(v.boolean(), 'Whether the webhook took it. Otherwise it is sent again'),
 })
 
 export const Assistants = v.object({ assistants: v.array(Assistant) })
@@ -354,26 +363,19 @@ export const AssistantFront = v.object({
   title_field: assistantEntries().title_field,
   url_field: assistantEntries().url_field,
   citation_field: assistantEntries().citation_field,
-  attachments: v.optional(
-    v.pipe(
-      v.object({
-        files: v.pipe(v.number(), v.description('Files of one question, at most')),
-        bytes: v.pipe(v.number(), v.description('Bytes of UTF-8 of their names and texts together, at most')),
-        pictures: v.optional(
-          v.pipe(
-            v.number(),
-            v.description('Characters of base64 of its pictures together. Absent: no pictures'),
-          ),
-        ),
-      }),
-      v.description('What a question may bring. Absent: no files'),
-    ),
+  attachments: maybe(
+    v.object({
+      files: described(v.number(), 'Files of one question, at most'),
+      bytes: described(v.number(), 'Bytes of UTF-8 of their names and texts together, at most'),
+      pictures: maybe(v.number(), 'Characters of base64 of its pictures together. Absent: no pictures'),
+    }),
+    'What a question may bring. Absent: no files',
   ),
   handover: v.optional(
     v.object({
-      url: v.optional(v.pipe(v.string(), v.description('An address that reaches people'))),
-      form: v.optional(v.pipe(v.boolean(), v.description('Whether people are reached by `/handover`'))),
-      after: v.optional(v.pipe(Count, v.description('Answers declined in a row after which it is offered'))),
+      url: maybe(v.string(), 'An address that reaches people'),
+      form: maybe(v.boolean(), 'Whether people are reached by `/handover`'),
+      after: maybe(Count, 'Answers declined in a row after which it is offered'),
     }),
   ),
 })
@@ -386,7 +388,7 @@ export const UsageList = v.object({
   usage: v.array(
     v.object({
       day: Day,
-      key: v.pipe(v.string(), v.description('Id of the API key, or `admin`')),
+      key: described(v.string(), 'Id of the API key, or `admin`'),
       conversation_model_id: v.string(),
       turns: Count,
       input_tokens: Count,
@@ -396,16 +398,130 @@ export const UsageList = v.object({
 })
 
 export const Resealed = v.object({
-  resealed: v.pipe(Count, v.description('Credentials that were sealed anew')),
+  resealed: described(Count, 'Credentials that were sealed anew'),
 })
 
 export const Reconciled = v.object({
-  checked: v.pipe(Count, v.description('Ids that were asked for')),
-  missing: v.pipe(Count, v.description('Documents whose vector Vectorize does not have')),
-  stale: v.pipe(Count, v.description('Documents of which it has another one')),
-  extra: v.pipe(Count, v.description('Vectors that no document has any more')),
-  waiting: v.pipe(Count, v.description('Not compared: on their way')),
-  mended: v.pipe(Count, v.description('What differed and is sent again')),
+  checked: described(Count, 'Ids that were asked for'),
+  missing: described(Count, 'Documents whose vector Vectorize does not have'),
+  stale: described(Count, 'Documents of which it has another one'),
+  extra: described(Count, 'Vectors that no document has any more'),
+  waiting: described(Count, 'Not compared: on their way'),
+  mended: described(Count, 'What differed and is sent again'),
   done: v.boolean(),
-  after: v.optional(v.pipe(v.string(), v.description('While not done: send it with the next request'))),
+  after: maybe(v.string(), 'While not done: send it with the next request'),
+})
+
+// =============================================================================
+// Question sets.
+
+const { asks, judge, questions } = SetBody().entries
+
+export const QuestionSet = v.object({
+  name: v.string(),
+  ...SetBody().entries,
+  next_run_at: v.optional(Milliseconds),
+  running: maybe(v.string(), 'The run that goes on'),
+  runs: described(
+    v.array(v.object({ id: v.string(), started_at: Milliseconds })),
+    'The latest 20, the last one first',
+  ),
+})
+
+export const QuestionSets = v.object({ sets: v.array(QuestionSet) })
+
+export const QuestionRun = v.object({
+  id: v.string(),
+  started_at: Milliseconds,
+  ended_at: maybe(v.number(), 'Absent while it goes on'),
+  asks,
+  judge,
+  questions: described(questions, 'Those of the set when it began'),
+  answers: described(
+    v.array(
+      v.object({
+        answer: described(v.string(), 'The first 2,000 characters'),
+        cited: described(v.array(v.string()), 'Ids of the documents that it cites'),
+        found: described(v.array(v.array(v.string())), 'Ids of what each search found, best first'),
+        ms: described(v.number(), 'How long it took, in milliseconds'),
+        declined: v.optional(v.boolean()),
+        warned: v.optional(v.boolean()),
+        usage: v.optional(
+          v.object({ model: v.string(), input_tokens: v.number(), output_tokens: v.number() }),
+        ),
+        conversation_id: v.optional(v.string()),
+        turn: v.optional(v.number()),
+        error: maybe(v.string(), 'Why there is no answer'),
+        judged: v.optional(
+          v.object({ verdict: v.picklist(['right', 'partly', 'wrong']), reason: v.string() }),
+        ),
+      }),
+    ),
+    'In the order of the questions, as far as they were asked',
+  ),
+})
+
+export const Imported = v.object({
+  sets: described(v.pipe(v.number(), v.integer()), 'How many are asked within a minute'),
+})
+
+// =============================================================================
+// Sources.
+
+const Run = v.object({
+  started_at: Milliseconds,
+  ended_at: v.optional(Milliseconds),
+  pages: described(Count, 'Pages, or files, that were looked at'),
+  changed: described(Count, 'Pages that were imported'),
+  unchanged: Count,
+  gone: described(Count, 'Known pages that are not there any more, or ask not to be shown'),
+  failed: Count,
+  failures: described(v.array(v.object({ url: v.string(), error: v.string() })), 'The first 20 of them'),
+  left: maybe(Count, 'Pages, or files, that wait to be read'),
+})
+
+export const Source = v.object({
+  name: v.string(),
+  kind: described(v.picklist(['website', 'bucket', 'archive']), 'By its address'),
+  url: v.string(),
+  base_url: v.optional(v.string()),
+  collection: v.string(),
+  every_minutes: Count,
+  prune: v.boolean(),
+  max_pages: Count,
+  site: maybe(
+    v.object({ name: v.optional(v.string()), color: v.optional(v.string()) }),
+    'What the first page of a website says of it: its name, and its colour as CSS writes it',
+  ),
+  state: v.picklist(['waiting', 'reading']),
+  next_run_at: Milliseconds,
+  run: v.optional(Run),
+  last_run: v.optional(Run),
+})
+
+export const Sources = v.object({ sources: v.array(Source) })
+
+// =============================================================================
+// Backup and restore.
+
+export const BackupCounts = v.object({
+  counts: described(v.record(v.string(), Count), 'Rows by kind'),
+})
+
+export const BackupPage = v.object({
+  rows: v.array(v.record(v.string(), v.union([v.string(), v.number(), v.null()]))),
+  next: maybe(v.string(), 'Send it as `after` for the next page'),
+})
+
+export const BackupDocuments = v.object({
+  lines: described(v.string(), 'JSON lines, a document each, in the order in which they were added'),
+  next: maybe(Count, 'Send it as `after` for the next page'),
+})
+
+export const Restored = v.object({
+  stored: described(Count, 'Rows that were not there yet'),
+  keys: maybe(
+    v.array(v.object({ id: Count, description: v.string(), value: v.string() })),
+    'Of `keys`: the new values of those that were stored. They are not shown again',
+  ),
 })

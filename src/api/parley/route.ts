@@ -6,15 +6,14 @@ import type { Prefetch } from '../../conversation/prefetch'
 import { ApiError } from '../../errors'
 import { meant, nearest } from '../../lib/nearest'
 import { isObject } from '../../search/schema/values'
-import type { SearchParameters } from '../../search/types'
 import { namedUser } from '../http/admit-turn'
 import { COMMON_PARAMETERS, parseJson, readText } from '../http/body'
 import { presentedKey } from '../http/cors'
 import { notFound } from '../http/deliver'
 import type { RequestRecord } from '../http/request-log'
-import type { Route } from '../http/router'
-import { parleyError } from './errors'
-import type { Operation, Schema } from './operations'
+import { type Answered, openRoute, type Route } from '../http/router'
+import { parleyError } from './encoder'
+import type { Operation, operations, Schema } from './operations'
 
 type Checked<S> = S extends () => Schema ? InferOutput<ReturnType<S>> : undefined
 
@@ -25,8 +24,6 @@ export interface Served<O extends Operation> {
   access: Access
   /** the user that the request names */
   user: string | undefined
-  /** the query as it was sent */
-  parameters: SearchParameters
   /** the request's entry in the log */
   record: RequestRecord
   prefetch: Prefetch
@@ -38,44 +35,50 @@ export interface Served<O extends Operation> {
   text: string
 }
 
-export const route = <O extends Operation>(
+type Operations = typeof operations
+
+/** A checked request of one of the operations. */
+export type Serving<Name extends keyof Operations> = Served<Operations[Name]>
+
+/** What serves each operation. */
+export type Handlers = {
+  [Name in keyof Operations]: (served: Serving<Name>) => Promise<Answered> | Answered
+}
+
+export const routeOf = <O extends Operation>(
   operation: O,
-  handle: (served: Served<O>) => Promise<Response>,
-  more: Pick<Route, 'begins'> = {},
-): Route => ({
-  ...more,
-  method: operation.method,
-  path: operation.path.replace(/\{(\w+)\}/g, ':$1'),
-  open: true,
-  async handle({ env, request, path, query, record, prefetch }) {
-    try {
+  handle: (served: Served<O>) => Promise<Answered> | Answered,
+): Route => {
+  const { method, actions, params, query: parameters } = operation
+  return openRoute(
+    method,
+    operation.path.replace(/\{(\w+)\}/g, ':$1'),
+    async ({ env, request, path, query, record, prefetch }) => {
       // /conversations/models belongs to Typesense, so what it does not serve there is not found.
       if (operation.path.startsWith('/conversations/') && path.id === 'models') return notFound()
-      record.action = operation.actions[0]
+      record.action = actions[0]
       record.target = Object.values(path).join('/')
-      const access = await admit(env, presentedKey(request), operation.actions, undefined, record, prefetch)
+      const access = await admit(env, presentedKey(request), actions, undefined, record, prefetch)
       const headers = Object.fromEntries(request.headers)
-      requireKnownParameters(operation.query, query)
+      requireKnownParameters(parameters, query)
       const text = operation.body ? await readText(request) : ''
-      return await handle({
+      return handle({
         env,
         request,
         access,
         user: namedUser(request, query),
-        parameters: query,
         record,
         prefetch,
         text,
-        path: check(operation.params, path) as Checked<O['params']>,
-        query: check(operation.query, query) as Checked<O['query']>,
+        path: check(params, path) as Checked<O['params']>,
+        query: check(parameters, query) as Checked<O['query']>,
         headers: check(operation.headers, headers) as Checked<O['headers']>,
         body: check(operation.body, operation.body && parseJson(text)) as Checked<O['body']>,
       })
-    } catch (error) {
-      return parleyError(error, record)
-    }
-  },
-})
+    },
+    { refuse: (error, { record }) => parleyError(error, record) },
+  )
+}
 
 /** @throws ApiError 400 that names the first fault and its place */
 function check(schemaOf: (() => Schema) | undefined, given: unknown): unknown {

@@ -3,66 +3,74 @@
  * file imports nothing of the Worker.
  */
 import * as v from 'valibot'
+import { BACKUP_KINDS } from '../../db/backup-kinds.ts'
 import { once } from '../../lib/once.ts'
+import { MOST_ORIGINS, ORIGIN_PATTERN } from '../../lib/origins.ts'
 import { LONGEST_FILE_NAME, MOST_FILES, MOST_PICTURES } from '../../lib/text-file.ts'
+import { OVERRIDES, SAFE_OVERRIDES } from '../../registry/overrides.ts'
 import { LONGEST_QUESTION, QUESTION_EMPTY, QUESTION_TOO_LONG } from '../../turn/question-length.ts'
+
+type Any = v.BaseSchema<unknown, unknown, v.BaseIssue<unknown>>
+
+/** @param description for the document */
+export const described = <S extends Any>(schema: S, description: string) =>
+  v.pipe(schema, v.description(description))
+
+/** The same, where the value may be absent. */
+export const maybe = <S extends Any>(schema: S, description: string) =>
+  v.optional(described(schema, description))
+
+/** A text that is not empty. @param most characters */
+const Text = (most: number) => v.pipe(v.string(), v.minLength(1), v.maxLength(most))
 
 /** No id is longer than this: longer ones are not looked up. */
 const LONGEST_ID = 512
 const LONGEST_USER = 256
 const LONGEST_IDEMPOTENCY_KEY = 255
-export const MOST_SEARCHES = 50
+const MOST_SEARCHES = 50
 export const PAGE = 20
 const LONGEST_PAGE = 100
 
-export const Id = once(() => v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_ID)))
-export const CollectionName = once(() => v.pipe(v.string(), v.minLength(1)))
+const Id = once(() => Text(LONGEST_ID))
+const CollectionName = once(() => v.pipe(v.string(), v.minLength(1)))
 
 /** A search parameter in JSON. It becomes a string, as on Typesense's wire. */
 const Parameter = once(() => v.union([v.string(), v.number(), v.boolean()]))
 
-export const Search = once(() => v.objectWithRest({ collection: CollectionName() }, Parameter()))
+const Search = once(() => v.objectWithRest({ collection: CollectionName() }, Parameter()))
 
 const Question = once(() =>
   v.pipe(v.string(), v.minLength(1, QUESTION_EMPTY), v.maxLength(LONGEST_QUESTION, QUESTION_TOO_LONG)),
 )
 
 const Replaced = once(() =>
-  v.pipe(
-    v.number(),
-    v.integer(),
-    v.minValue(1),
-    v.description(
-      'Number of the turn that gives way to the answer, with whatever came after it: to regenerate an answer, or to ask an edited question. They stay until the answer is there, and are `versions` of it from then on',
-    ),
+  described(
+    v.pipe(v.number(), v.integer(), v.minValue(1)),
+    'Number of the turn that gives way to the answer, with whatever came after it: to regenerate an answer, or to ask an edited question. They stay until the answer is there, and are `versions` of it from then on',
   ),
 )
 
 const Files = once(() =>
-  v.pipe(
-    v.array(
-      v.strictObject({
-        name: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_FILE_NAME)),
-        type: v.optional(
-          v.pipe(v.string(), v.maxLength(255), v.description('Media type, such as `text/markdown`')),
-        ),
-        text: v.optional(v.string()),
-        data: v.optional(
-          v.pipe(
-            v.string(),
-            v.maxLength(MOST_PICTURES),
-            v.regex(/^[A-Za-z0-9+/]+={0,2}$/, 'Expected base64.'),
-            v.description(
-              'A picture in base64, of the `type` PNG, JPEG, WebP or GIF, in the place of a text',
+  described(
+    v.pipe(
+      v.array(
+        v.strictObject({
+          name: Text(LONGEST_FILE_NAME),
+          type: maybe(v.pipe(v.string(), v.maxLength(255)), 'Media type, such as `text/markdown`'),
+          text: v.optional(v.string()),
+          data: maybe(
+            v.pipe(
+              v.string(),
+              v.maxLength(MOST_PICTURES),
+              v.regex(/^[A-Za-z0-9+/]+={0,2}$/, 'Expected base64.'),
             ),
+            'A picture in base64, of the `type` PNG, JPEG, WebP or GIF, in the place of a text',
           ),
-        ),
-      }),
+        }),
+      ),
+      v.maxLength(MOST_FILES),
     ),
-    v.maxLength(MOST_FILES),
-    v.description(
-      "Texts and pictures that this answer may use. Texts take half of the model's `max_bytes` at most, pictures 1,400,000 characters together. They are not stored",
-    ),
+    "Texts and pictures that this answer may use. Texts take half of the model's `max_bytes` at most, pictures 1,400,000 characters together. They are not stored",
   ),
 )
 
@@ -73,38 +81,20 @@ export const Ask = once(() =>
     v.objectWithRest(
       {
         question: Question(),
-        conversation_id: v.optional(
-          v.pipe(Id(), v.description('The conversation to go on with. Absent: a new one')),
+        conversation_id: maybe(Id(), 'The conversation to go on with. Absent: a new one'),
+        model: maybe(Id(), 'Id of the conversation model; needed unless the key fixes one'),
+        collections: maybe(
+          v.pipe(v.array(CollectionName()), v.minLength(1), v.maxLength(MOST_SEARCHES)),
+          'Collections to search with what they have: all indexed text, and vectors where there are any',
         ),
-        model: v.optional(
-          v.pipe(Id(), v.description('Id of the conversation model; needed unless the key fixes one')),
-        ),
-        collections: v.optional(
-          v.pipe(
-            v.array(CollectionName()),
-            v.minLength(1),
-            v.maxLength(MOST_SEARCHES),
-            v.description(
-              'Collections to search with what they have: all indexed text, and vectors where there are any',
-            ),
-          ),
-        ),
-        searches: v.optional(
-          v.pipe(
-            v.array(Search()),
-            v.minLength(1),
-            v.maxLength(MOST_SEARCHES),
-            v.description('Searches with parameters of their own, in place of `collections`'),
-          ),
+        searches: maybe(
+          v.pipe(v.array(Search()), v.minLength(1), v.maxLength(MOST_SEARCHES)),
+          'Searches with parameters of their own, in place of `collections`',
         ),
         replaces: v.optional(Replaced()),
         files: v.optional(Files()),
-        followups: v.optional(
-          v.pipe(v.boolean(), v.description('Whether to suggest up to three questions to ask next')),
-        ),
-        stream: v.optional(
-          v.pipe(v.boolean(), v.description('Default: whether `Accept` is text/event-stream')),
-        ),
+        followups: maybe(v.boolean(), 'Whether to suggest up to three questions to ask next'),
+        stream: maybe(v.boolean(), 'Default: whether `Accept` is text/event-stream'),
       },
       Parameter(),
     ),
@@ -126,27 +116,14 @@ export const AskAssistant = once(() =>
   v.pipe(
     v.strictObject({
       question: Question(),
-      conversation_id: v.optional(
-        v.pipe(Id(), v.description('The conversation to go on with. Absent: a new one')),
-      ),
+      conversation_id: maybe(Id(), 'The conversation to go on with. Absent: a new one'),
       replaces: v.optional(Replaced()),
-      files: v.optional(
-        v.pipe(
-          Files(),
-          v.description('Text files that this answer may use, if the assistant has `attachments`'),
-        ),
+      files: maybe(Files(), 'Text files that this answer may use, if the assistant has `attachments`'),
+      followups: maybe(
+        v.boolean(),
+        'Whether to suggest up to three questions to ask next. Default: as the assistant does',
       ),
-      followups: v.optional(
-        v.pipe(
-          v.boolean(),
-          v.description(
-            'Whether to suggest up to three questions to ask next. Default: as the assistant does',
-          ),
-        ),
-      ),
-      stream: v.optional(
-        v.pipe(v.boolean(), v.description('Default: whether `Accept` is text/event-stream')),
-      ),
+      stream: maybe(v.boolean(), 'Default: whether `Accept` is text/event-stream'),
     }),
     v.check(({ conversation_id: id, replaces }) => replaces === undefined || id !== undefined, REPLACES_WHAT),
   ),
@@ -154,12 +131,9 @@ export const AskAssistant = once(() =>
 
 export const UserHeader = once(() =>
   v.object({
-    'x-typesense-user-id': v.optional(
-      v.pipe(
-        v.string(),
-        v.maxLength(LONGEST_USER),
-        v.description('The user on whose behalf the key asks: a label, unless the key fixes the user'),
-      ),
+    'x-typesense-user-id': maybe(
+      v.pipe(v.string(), v.maxLength(LONGEST_USER)),
+      'The user on whose behalf the key asks: a label, unless the key fixes the user',
     ),
     'x-parley-visitor': v.optional(
       v.pipe(
@@ -177,13 +151,9 @@ export const UserHeader = once(() =>
 export const AskHeaders = once(() =>
   v.object({
     ...UserHeader().entries,
-    'idempotency-key': v.optional(
-      v.pipe(
-        v.string(),
-        v.minLength(1),
-        v.maxLength(LONGEST_IDEMPOTENCY_KEY),
-        v.description('A second request with it joins the first one, and nothing is asked or paid twice'),
-      ),
+    'idempotency-key': maybe(
+      Text(LONGEST_IDEMPOTENCY_KEY),
+      'A second request with it joins the first one, and nothing is asked or paid twice',
     ),
   }),
 )
@@ -195,21 +165,19 @@ const Position = once(() =>
 
 export const EventsQuery = once(() =>
   v.object({
-    after: v.optional(v.pipe(Position(), v.description('Id of the last event that is known'))),
+    after: maybe(Position(), 'Id of the last event that is known'),
   }),
 )
 
 export const EventsHeaders = once(() =>
   v.object({
     ...UserHeader().entries,
-    'last-event-id': v.optional(
-      v.pipe(Position(), v.description('As `after`, from an EventSource that connects again; wins over it')),
-    ),
+    'last-event-id': maybe(Position(), 'As `after`, from an EventSource that connects again; wins over it'),
   }),
 )
 
 /** A number in a query string, and in the document an integer. */
-export const number = (minimum: number, maximum: number, metadata: Record<string, unknown>) =>
+const number = (minimum: number, maximum: number, metadata: Record<string, unknown>) =>
   v.pipe(
     v.string(),
     v.check(
@@ -229,41 +197,31 @@ const LATEST = 8_640_000_000_000_000
 
 /** A condition in a query string. `false` would not be its opposite, so it is refused. */
 const flag = (what: string) =>
-  v.pipe(
-    v.picklist(['true'], 'Expected `true`.'),
-    v.transform(() => true),
-    v.description(what),
+  described(
+    v.pipe(
+      v.picklist(['true'], 'Expected `true`.'),
+      v.transform(() => true),
+    ),
+    what,
   )
 
 export const ListQuery = once(() =>
   v.object({
-    user_id: v.optional(
-      v.pipe(v.string(), v.maxLength(LONGEST_USER), v.description('Only those of this user')),
-    ),
+    user_id: maybe(v.pipe(v.string(), v.maxLength(LONGEST_USER)), 'Only those of this user'),
     mine: v.optional(
       flag(
         "Only those that were begun with the same key and the same secret in `X-Parley-Visitor`, or by the key's user",
       ),
     ),
     limit: v.optional(limit('Conversations on a page', PAGE)),
-    cursor: v.optional(
-      v.pipe(v.string(), v.maxLength(1_024), v.description('`next_cursor` of the page before')),
+    cursor: maybe(v.pipe(v.string(), v.maxLength(1_024)), '`next_cursor` of the page before'),
+    q: maybe(
+      Text(LONGEST_SEARCH),
+      'Words that a question and its answer contain, or begin with. The latest 5,000 turns that match are looked at',
     ),
-    q: v.optional(
-      v.pipe(
-        v.string(),
-        v.minLength(1),
-        v.maxLength(LONGEST_SEARCH),
-        v.description(
-          'Words that a question and its answer contain, or begin with. The latest 5,000 turns that match are looked at',
-        ),
-      ),
-    ),
-    rating: v.optional(
-      v.pipe(
-        v.picklist(['up', 'down'], 'Expected `up` or `down`.'),
-        v.description('Only those with an answer that is rated so'),
-      ),
+    rating: maybe(
+      v.picklist(['up', 'down'], 'Expected `up` or `down`.'),
+      'Only those with an answer that is rated so',
     ),
     unanswered: v.optional(flag('Only those with an answer that cites nothing')),
     failed: v.optional(flag('Only those with a turn that failed')),
@@ -318,22 +276,14 @@ export const Feedback = once(() =>
   v.pipe(
     v.strictObject({
       rating: v.optional(v.picklist(['up', 'down'], 'Expected `up` or `down`.')),
-      score: v.optional(
-        v.pipe(
-          v.number(),
-          v.integer(),
-          v.minValue(1),
-          v.maxValue(5),
-          v.description('Where there is no `rating`, 4 and 5 count as `up`, 1 and 2 as `down`'),
-        ),
+      score: maybe(
+        v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(5)),
+        'Where there is no `rating`, 4 and 5 count as `up`, 1 and 2 as `down`',
       ),
       comment: v.optional(v.pipe(v.string(), v.maxLength(LONGEST_COMMENT))),
-      reasons: v.optional(
-        v.pipe(
-          v.array(v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_REASON))),
-          v.maxLength(MOST_REASONS),
-          v.description('Words of your own, such as `wrong` or `slow`'),
-        ),
+      reasons: maybe(
+        v.pipe(v.array(Text(LONGEST_REASON)), v.maxLength(MOST_REASONS)),
+        'Words of your own, such as `wrong` or `slow`',
       ),
     }),
     v.check(
@@ -343,9 +293,7 @@ export const Feedback = once(() =>
     ),
   ),
 )
-export const UserPath = once(() =>
-  v.object({ id: v.pipe(v.string(), v.minLength(1), v.maxLength(LONGEST_USER)) }),
-)
+export const UserPath = once(() => v.object({ id: Text(LONGEST_USER) }))
 
 /** A day of the calendar; one that no month has is read by Date as one of the next. */
 const day = (what: string) =>
@@ -366,10 +314,8 @@ export const UsageQuery = once(() =>
   v.object({
     from: v.optional(day('The first day, in UTC. Absent: 29 days before the last')),
     to: v.optional(day('The last day. Absent: today')),
-    key: v.optional(
-      v.pipe(v.string(), v.maxLength(LONGEST_ID), v.description('Only of this key: its id, or `admin`')),
-    ),
-    model: v.optional(v.pipe(Id(), v.description('Only of this conversation model'))),
+    key: maybe(v.pipe(v.string(), v.maxLength(LONGEST_ID)), 'Only of this key: its id, or `admin`'),
+    model: maybe(Id(), 'Only of this conversation model'),
     limit: v.optional(number(1, MOST_USAGE, { default: MOST_USAGE, description: 'Rows in the answer' })),
     offset: v.optional(number(0, FURTHEST_ROW, { default: 0, description: 'Rows to leave out' })),
   }),
@@ -377,9 +323,364 @@ export const UsageQuery = once(() =>
 
 export const ReconcileQuery = once(() =>
   v.object({
-    collection: v.pipe(CollectionName(), v.description('The one whose vectors are compared')),
-    after: v.optional(
-      v.pipe(v.string(), v.maxLength(LONGEST_ID), v.description('`after` of the last answer')),
+    collection: described(CollectionName(), 'The one whose vectors are compared'),
+    after: maybe(v.pipe(v.string(), v.maxLength(LONGEST_ID)), '`after` of the last answer'),
+  }),
+)
+
+// =============================================================================
+// Question sets.
+
+const MOST_SET_QUESTIONS = 200
+const LONGEST_SET_QUESTION = 2_000
+const LONGEST_ANSWER = 2_000
+const MOST_EXPECTED = 20
+const MOST_HOURS = 24 * 28
+
+const SetName = once(() =>
+  v.pipe(v.string(), v.regex(/^[^/]{1,128}$/, 'Expected 1 to 128 characters, none of them a slash.')),
+)
+
+export const SetPath = once(() => v.object({ name: SetName() }))
+export const RunPath = once(() => v.object({ name: SetName(), id: v.string() }))
+
+const KnownQuestion = once(() =>
+  v.strictObject({
+    question: Text(LONGEST_SET_QUESTION),
+    relevant: maybe(
+      v.pipe(v.array(Text(1_000)), v.maxLength(MOST_EXPECTED)),
+      'Ids of documents that answer it, or of pages whose passages do',
+    ),
+    answer: maybe(
+      v.union([Text(LONGEST_ANSWER), v.pipe(v.array(Text(LONGEST_ANSWER)), v.maxLength(MOST_EXPECTED))]),
+      'What a right answer says, or several such answers',
+    ),
+    unanswerable: maybe(v.boolean(), 'Whether no document answers it'),
+  }),
+)
+
+/** What the body of `POST /conversations` has for one question or conversation, and no set may. */
+const NO_PARAMETERS = ['question', 'conversation_id', 'replaces', 'files', 'followups', 'stream', 'user_id']
+
+const Asks = once(() =>
+  described(
+    v.pipe(
+      v.objectWithRest(
+        {
+          assistant: v.optional(v.string()),
+          model: v.optional(Id()),
+          collections: v.optional(v.array(CollectionName())),
+          searches: v.optional(v.array(Search())),
+        },
+        v.union([v.string(), v.number(), v.boolean()]),
+      ),
+      v.check(
+        ({ assistant, model, collections, searches }) =>
+          assistant === undefined
+            ? model !== undefined && (collections === undefined) !== (searches === undefined)
+            : model === undefined && collections === undefined && searches === undefined,
+        'Give either `assistant`, or `model` with `collections` or `searches`.',
+      ),
+      v.check(
+        (asks) => !NO_PARAMETERS.some((name) => name in asks),
+        'Each question is asked by itself: leave out what belongs to one question or conversation.',
+      ),
+    ),
+    'Whom it asks: an `assistant`, or what the body of `POST /conversations` has besides its question',
+  ),
+)
+
+export const SetBody = once(() =>
+  v.strictObject({
+    questions: v.pipe(v.array(KnownQuestion()), v.minLength(1), v.maxLength(MOST_SET_QUESTIONS)),
+    asks: Asks(),
+    every_hours: maybe(
+      v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(MOST_HOURS)),
+      'From the beginning of a run to that of the next. Absent: on request alone',
+    ),
+    after_import: maybe(v.boolean(), 'Whether it is asked after an import into one of its collections'),
+    judge: maybe(Id(), 'Conversation model that judges answers, beside what their words say'),
+  }),
+)
+
+export const RunBody = once(() =>
+  v.strictObject({ asks: maybe(Asks(), 'In the place of what the set asks') }),
+)
+
+/** An import ended. */
+export const ImportedBody = once(() => v.strictObject({ collection: CollectionName() }))
+
+// =============================================================================
+// Sources.
+
+const LONGEST_URL = 2_048
+const WEEK = 7 * 24 * 60
+const SHORTEST = 5
+/** A page and what is known of it takes some 200 bytes of a row of D1. */
+const MOST_PAGES = 5_000
+
+const SourceName = once(() =>
+  v.pipe(
+    v.string(),
+    v.regex(/^[a-zA-Z0-9._-]{1,128}$/, 'Expected 1 to 128 letters, digits, dots, hyphens and underscores.'),
+  ),
+)
+
+export const SourcePath = once(() => v.object({ name: SourceName() }))
+
+const Whole = (least: number, most: number, description: string) =>
+  described(v.pipe(v.number(), v.integer(), v.minValue(least), v.maxValue(most)), description)
+
+export const SourceBody = once(() =>
+  v.strictObject({
+    url: described(
+      v.pipe(
+        v.string(),
+        v.maxLength(LONGEST_URL),
+        v.url('Expected the address of a website, a bucket or an archive.'),
+      ),
+      'Where the site begins: pages below it are read, those of its sitemaps, else those that links lead to. Or `r2://NAME/FOLDER/` of the bucket that is bound as BUCKET_NAME, or a Git archive (`.tar.gz`, `.tgz`), with `#FOLDER` for a part of it',
+    ),
+    base_url: maybe(
+      v.pipe(
+        v.string(),
+        v.maxLength(LONGEST_URL),
+        v.regex(/^https?:\/\/\S+$/, 'Expected the address of a website.'),
+      ),
+      'Where the files of a bucket or an archive are read on the web. Those of GitHub and GitLab have the pages of their repository without it',
+    ),
+    collection: described(CollectionName(), 'It is made where there is none'),
+    every_minutes: v.optional(
+      Whole(SHORTEST, 4 * WEEK, 'From the beginning of a run to that of the next'),
+      1_440,
+    ),
+    prune: v.optional(
+      described(
+        v.boolean(),
+        'Whether the documents of a page that answers 404 or 410, or of a file that is gone, are removed',
+      ),
+      false,
+    ),
+    max_pages: v.optional(Whole(1, MOST_PAGES, 'More are not read'), 1_000),
+    embedding: maybe(v.pipe(v.string(), v.minLength(1)), 'Makes the vectors, for a collection that is made'),
+  }),
+)
+
+// =============================================================================
+// Backup and restore.
+
+export const BackupPath = once(() => v.object({ kind: v.picklist(BACKUP_KINDS) }))
+
+export const BackupQuery = once(() =>
+  v.object({
+    after: maybe(v.pipe(v.string(), v.maxLength(LONGEST_POSITION)), '`next` of the last answer'),
+  }),
+)
+
+export const BackupDocumentsPath = once(() => v.object({ collection: CollectionName() }))
+
+export const BackupDocumentsQuery = once(() =>
+  v.object({
+    after: maybe(
+      v.pipe(v.string(), v.regex(/^\d{1,15}$/, 'Expected `next` of an earlier answer.'), v.transform(Number)),
+      '`next` of the last answer',
     ),
   }),
+)
+
+/** An id has up to 512 characters, and a position up to three ids as JSON. */
+const LONGEST_POSITION = 4_096
+const MOST_ROWS = 500
+
+export const Restore = once(() =>
+  v.strictObject({
+    rows: described(
+      v.pipe(
+        v.array(v.record(v.string(), v.union([v.string(), v.number(), v.null()]))),
+        v.maxLength(MOST_ROWS),
+      ),
+      'Rows of this kind, as `GET /operations/backup/{kind}` gave them',
+    ),
+  }),
+)
+
+// =============================================================================
+// Assistants.
+
+const LONGEST_PROMPT = 100_000
+const MOST_OFFERED = 20
+const LONGEST_OFFERED = 500
+
+const FieldName = once(() => Text(256))
+
+export const AssistantName = once(() =>
+  v.pipe(
+    v.string(),
+    v.regex(/^[a-z0-9-]{1,64}$/, 'Expected 1 to 64 lower-case letters, digits and hyphens.'),
+  ),
+)
+
+export const AssistantPath = once(() => v.object({ name: AssistantName() }))
+
+/** The name in a question's path. An impossible name is an unknown assistant, not an invalid request. */
+export const AskedAssistantPath = once(() => v.object({ assistant: v.string() }))
+
+/** Documents that are found while somebody types: where no number is given, and at most. */
+const [USUALLY_FOUND, MOST_FOUND] = [6, 20]
+
+/** What is being typed. */
+export const FindQuery = once(() =>
+  v.object({
+    q: described(Text(LONGEST_OFFERED), 'What is looked for'),
+    limit: v.optional(
+      number(1, MOST_FOUND, { default: USUALLY_FOUND, description: 'Documents to find' }),
+      String(USUALLY_FOUND),
+    ),
+  }),
+)
+
+/** A conversation with it. */
+export const HandoverPath = once(() => v.object({ assistant: v.string(), id: v.string() }))
+
+export const assistantEntries = once(() => ({
+  model: described(Id(), 'Id of the conversation model'),
+  collections: maybe(
+    v.pipe(v.array(CollectionName()), v.minLength(1), v.maxLength(MOST_SEARCHES)),
+    'Collections to search with what they have: all indexed text, and vectors where there are any',
+  ),
+  searches: maybe(
+    v.pipe(v.array(Search()), v.minLength(1), v.maxLength(MOST_SEARCHES)),
+    'Searches with parameters of their own, in place of `collections`',
+  ),
+  system_prompt: maybe(
+    v.pipe(v.string(), v.maxLength(LONGEST_PROMPT)),
+    "In the place of the model's own. Absent, where the model has none: instructions to answer from the documents alone",
+  ),
+  questions: v.optional(
+    described(
+      v.pipe(v.array(Text(LONGEST_OFFERED)), v.maxLength(MOST_OFFERED)),
+      'Questions that a page can offer before anything was asked',
+    ),
+    [],
+  ),
+  overrides: v.optional(described(v.array(v.picklist(OVERRIDES)), 'What a request may change'), [
+    ...SAFE_OVERRIDES,
+  ]),
+  allowed_origins: maybe(
+    v.pipe(
+      v.array(
+        v.pipe(
+          v.string(),
+          v.regex(
+            ORIGIN_PATTERN,
+            'Expected an origin such as `https://shop.example` or `https://*.shop.example`.',
+          ),
+        ),
+      ),
+      v.minLength(1),
+      v.maxLength(MOST_ORIGINS),
+    ),
+    'Origins whose pages may ask it. Absent: every origin',
+  ),
+  citation_field: maybe(
+    FieldName(),
+    'The field with the name by which answers cite a document. Absent: its id and `.txt`',
+  ),
+  title_field: maybe(FieldName(), "The field with a source's title"),
+  url_field: maybe(FieldName(), "The field with a source's address"),
+  category_field: v.optional(
+    described(FieldName(), 'The field that `include_category` and `exclude_category` are about'),
+    'category',
+  ),
+  followups: v.optional(
+    described(v.boolean(), 'Whether next questions are suggested where the request does not say'),
+    false,
+  ),
+  followup_style: v.optional(
+    described(v.picklist(['list', 'inline']), 'Beside the answer, or in its text too, as `<<Question?>>`'),
+    'list',
+  ),
+  attachments: maybe(
+    v.boolean(),
+    'Whether questions may bring text files. Absent: on the AI Chat Protocol alone',
+  ),
+  search: maybe(
+    v.boolean(),
+    'Whether its pages may search while somebody types, which no budget limits. Absent: `false`',
+  ),
+  retrieval: maybe(
+    v.picklist(['plain', 'agentic']),
+    'Whether the model may ask for further searches: it splits a question, and asks once more for what is missing. Absent: `plain`',
+  ),
+  minimum_support: maybe(
+    v.pipe(v.number(), v.minValue(0), v.maxValue(1)),
+    "The share of an answer's sentences that its documents have to support, where a language model writes it. Absent: any",
+  ),
+  below_support: maybe(
+    v.picklist(['warn', 'withhold']),
+    'What becomes of an answer below `minimum_support`: it ends with a warning, or is withheld. Absent: `warn`',
+  ),
+  handover: maybe(
+    v.pipe(
+      v.strictObject({
+        url: maybe(
+          v.pipe(
+            v.string(),
+            v.maxLength(2_000),
+            v.regex(
+              /^(?:https:\/\/|mailto:|tel:)[^\s<>"\\]+$/,
+              'Expected an address that begins with `https://`, `mailto:` or `tel:`.',
+            ),
+          ),
+          'Opened by the button',
+        ),
+        webhook: maybe(
+          v.pipe(v.string(), v.maxLength(2_000), v.url()),
+          'Gets what the form says, with the conversation. Its host has to be among ALLOWED_HOSTS',
+        ),
+        after: maybe(
+          v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(10)),
+          'Answers declined in a row after which it is offered. Absent: the button alone',
+        ),
+      }),
+      v.check(
+        ({ url, webhook }) => (url === undefined) !== (webhook === undefined),
+        'Give either `url` or `webhook`.',
+      ),
+    ),
+    'How a visitor reaches people',
+  ),
+  strict: v.optional(
+    described(
+      v.boolean(),
+      'Whether what is not understood or not allowed is refused rather than passed over with a note',
+    ),
+    false,
+  ),
+}))
+
+/** Who asks for people, and what for. */
+export const HandoverBody = once(() =>
+  v.strictObject({
+    contact: described(
+      v.pipe(v.string(), v.regex(/\S/, 'Expected an address or a number.'), v.maxLength(320)),
+      'How to reach whoever asks: an address or a number',
+    ),
+    message: v.optional(described(v.pipe(v.string(), v.maxLength(4_000)), 'What they want'), ''),
+  }),
+)
+
+export const AssistantBody = once(() =>
+  v.pipe(
+    v.strictObject(assistantEntries()),
+    v.check(
+      ({ collections, searches }) => (collections === undefined) !== (searches === undefined),
+      'Give either `collections` or `searches`.',
+    ),
+    v.check(
+      ({ minimum_support, below_support }) => below_support === undefined || minimum_support !== undefined,
+      'Give `below_support` together with `minimum_support`.',
+    ),
+    v.metadata({ oneOf: [{ required: ['collections'] }, { required: ['searches'] }] }),
+  ),
 )

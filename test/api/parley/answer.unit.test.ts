@@ -1,6 +1,6 @@
 import { parse } from 'valibot'
 import { expect, it } from 'vitest'
-import { answerOf } from '../../../src/api/parley/answer'
+import { answerOf } from '../../../src/api/parley/encoder'
 import { Answer } from '../../../src/api/parley/response-schemas'
 import { contentOf } from '../../../src/lib/parts'
 import type { TurnEventBody } from '../../../src/turn/events'

@@ -1,6 +1,6 @@
 /** A website on its way to a chat: its address, how far the server has read it, and what its chat looks like. Asks no server. */
 import type { InferOutput } from 'valibot'
-import type * as responses from '../../../../src/api/parley/source-responses'
+import type * as responses from '../../../../src/api/parley/response-schemas'
 
 export type Source = InferOutput<typeof responses.Source>
 
