@@ -11,14 +11,14 @@ import fc from 'fast-check'
 import OpenAI from 'openai'
 import { afterEach, expect, test, vi } from 'vitest'
 import type { Dialect } from '../../src/api/ai-chat/dialect'
-import { LineEncoder, type Writing } from '../../src/api/ai-chat/encoder'
+import { lineEncoder, type Writing } from '../../src/api/ai-chat/encoder'
 import { WORDS } from '../../src/api/ai-chat/words'
-import { CompletionEncoder } from '../../src/api/openai/encoder'
-import { ResponseEncoder } from '../../src/api/openai/responses'
+import { completionEncoder } from '../../src/api/openai/encoder'
+import { responseEncoder } from '../../src/api/openai/responses'
 import { answerStreaming as parleyAnswer } from '../../src/api/parley/encoder'
 import { eventReader, streamTurn } from '../../src/api/shared/stream'
 import { answerStreaming as typesenseAnswer } from '../../src/api/typesense/encoder'
-import { UiStreamEncoder } from '../../src/api/ui-stream/encoder'
+import { uiStreamEncoder } from '../../src/api/ui-stream/encoder'
 import { ApiError } from '../../src/errors'
 import { contentOf } from '../../src/lib/parts'
 import type { TurnEventBody } from '../../src/turn/events'
@@ -70,7 +70,7 @@ const aiChat =
       ignored: [],
       unknown: [],
     }
-    const answered = await streamTurn(eventReader(log), new LineEncoder(writing), {
+    const answered = await streamTurn(eventReader(log), lineEncoder(writing), {
       headers: {},
       opensAt: 'found',
       heartbeat: '\n',
@@ -131,7 +131,7 @@ const protocols: Record<string, Protocol> = {
   },
 
   'ui-stream': async (log, cuts) => {
-    const encoder = new UiStreamEncoder({ fields: {}, citations: 'parts' })
+    const encoder = uiStreamEncoder({ fields: {}, citations: 'parts' })
     const transport = new DefaultChatTransport({
       fetch: async () =>
         recut(await streamTurn(eventReader(log), encoder, { headers: {}, opensAt: 'event' }), cuts),
@@ -153,7 +153,7 @@ const protocols: Record<string, Protocol> = {
   },
 
   openai: async (log, cuts) => {
-    const encoder = new CompletionEncoder({ model: 'm', created: 0, fields: {} }, false)
+    const encoder = completionEncoder({ model: 'm', created: 0, fields: {} }, false)
     const client = new OpenAI({
       apiKey: 'k',
       maxRetries: 0,
@@ -172,7 +172,7 @@ const protocols: Record<string, Protocol> = {
   },
 
   'openai responses': async (log, cuts) => {
-    const encoder = new ResponseEncoder({
+    const encoder = responseEncoder({
       model: 'm',
       created: 0,
       fields: {},

@@ -1,19 +1,19 @@
 /** What a conversation's object writes for a piece of an answer is what the protocol's encoder in the Worker writes. */
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { LineEncoder, pieceWording } from '../../src/api/ai-chat/encoder'
+import { lineEncoder, pieceWording } from '../../src/api/ai-chat/encoder'
 import { WORDS } from '../../src/api/ai-chat/words'
-import { CompletionEncoder, chunkWording } from '../../src/api/openai/encoder'
-import { DELTA_WORDING, ResponseEncoder } from '../../src/api/openai/responses'
-import { AnswerEncoder, answerWording } from '../../src/api/opensearch/rag'
+import { chunkWording, completionEncoder } from '../../src/api/openai/encoder'
+import { DELTA_WORDING, responseEncoder } from '../../src/api/openai/responses'
+import { answerEncoder, answerWording } from '../../src/api/opensearch/rag'
 import { LOG_WORDING, LogEncoder } from '../../src/api/parley/encoder'
 import type { TurnEncoder } from '../../src/api/shared/stream'
-import { MessageEncoder, STREAM_WORDING } from '../../src/api/typesense/encoder'
+import { messageEncoder, STREAM_WORDING } from '../../src/api/typesense/encoder'
 import {
   PLAIN_WORDING,
   TEXT_DELTA_WORDING,
-  TextEncoderOfTurn,
-  UiStreamEncoder,
+  textEncoder,
+  uiStreamEncoder,
 } from '../../src/api/ui-stream/encoder'
 import { contentOf } from '../../src/lib/parts'
 import type { TurnEvent } from '../../src/turn/events'
@@ -29,24 +29,21 @@ type Encoding = Pick<TurnEncoder, 'encode'>
 const PROTOCOLS: Record<string, [(conversation: string) => Encoding, Wording]> = {
   typesense: [
     (conversationId) =>
-      new MessageEncoder({ conversationId, question: 'q', shape: 'single', ttl: 1, withHistory: false }),
+      messageEncoder({ conversationId, question: 'q', shape: 'single', ttl: 1, withHistory: false }),
     STREAM_WORDING,
   ],
   parley: [() => new LogEncoder(), LOG_WORDING],
-  'UI message stream': [() => new UiStreamEncoder({ fields: {}, citations: 'parts' }), TEXT_DELTA_WORDING],
-  OpenSearch: [() => new AnswerEncoder(SEARCHED), answerWording(false)],
-  'OpenSearch with a memory': [
-    () => new AnswerEncoder({ ...SEARCHED, hasMemory: true }),
-    answerWording(true),
-  ],
-  'plain text': [() => new TextEncoderOfTurn(), PLAIN_WORDING],
-  'chat completions': [() => new CompletionEncoder(MODEL, false), chunkWording(MODEL, false)],
-  'chat completions with usage': [() => new CompletionEncoder(MODEL, true), chunkWording(MODEL, true)],
-  responses: [() => new ResponseEncoder({ ...MODEL, previous: null, handle: 'h' }), DELTA_WORDING],
+  'UI message stream': [() => uiStreamEncoder({ fields: {}, citations: 'parts' }), TEXT_DELTA_WORDING],
+  OpenSearch: [() => answerEncoder(SEARCHED), answerWording(false)],
+  'OpenSearch with a memory': [() => answerEncoder({ ...SEARCHED, hasMemory: true }), answerWording(true)],
+  'plain text': [() => textEncoder, PLAIN_WORDING],
+  'chat completions': [() => completionEncoder(MODEL, false), chunkWording(MODEL, false)],
+  'chat completions with usage': [() => completionEncoder(MODEL, true), chunkWording(MODEL, true)],
+  responses: [() => responseEncoder({ ...MODEL, previous: null, handle: 'h' }), DELTA_WORDING],
   ...Object.fromEntries(
     Object.entries(WORDS).map(([dialect, words]) => [
       `AI Chat Protocol ${dialect}`,
-      [() => new LineEncoder({ words } as never), pieceWording(words)],
+      [() => lineEncoder({ words } as never), pieceWording(words)],
     ]),
   ),
 }

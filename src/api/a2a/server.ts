@@ -22,7 +22,7 @@ import type { OpenCall } from '../http/router'
 import { type AssistantQuestion, askAssistant, endedTurnOf, runningTurn, stopChat } from '../shared/assistant'
 import { requireOwn } from '../shared/foreign'
 import { chatReader, streamTurn, wholeTurn } from '../shared/stream'
-import { endedTask, TaskEncoder, task } from './encoder'
+import { endedTask, task, taskEncoder } from './encoder'
 
 /** A2A's numbers for its own errors. */
 const TASK_NOT_FOUND = -32001
@@ -92,7 +92,7 @@ async function dispatch(
     case 'SendStreamingMessage': {
       const { events, resume, conversationId } = await ask(parties, params, bodyText)
       const context = await handleOf(parties.env, conversationId)
-      return streamTurn(chatReader(events, resume), new TaskEncoder(id!, parties.assistant, context), {
+      return streamTurn(chatReader(events, resume), taskEncoder(id!, parties.assistant, context), {
         headers: { 'x-parley-conversation-id': conversationId },
         opensAt: 'event',
       })
@@ -189,7 +189,7 @@ async function followTask(
   const { context, turn } = placeOf(params)
   if ((await runningIn(parties, context)) === turn) {
     const read = await runningTurn(parties, context)
-    const encoder = new TaskEncoder(id, parties.assistant, context)
+    const encoder = taskEncoder(id, parties.assistant, context)
     if (read) return streamTurn(read, encoder, { headers: {}, opensAt: 'once' })
   }
   await readTask(parties, params)

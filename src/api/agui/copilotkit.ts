@@ -6,7 +6,7 @@ import { json } from '../http/deliver'
 import type { OpenCall } from '../http/router'
 import { runningTurn, stopChat, turnsOf } from '../shared/assistant'
 import { streamTurn } from '../shared/stream'
-import { AgUiEncoder } from './encoder'
+import { agUiEncoder, reopened } from './encoder'
 import { readRun } from './request'
 
 /** GET /info: the assistants that the key may ask, as agents. */
@@ -30,9 +30,11 @@ export async function connect(call: OpenCall): Promise<Response> {
   const { messages: _, ...asked } = readRun(await readJson(call.request))
   const running = await runningTurn(parties, asked.thread)
   const { turns } = await turnsOf(parties, asked.thread)
-  const encoder = new AgUiEncoder(asked, parties.assistant, turns)
-  if (running) return streamTurn(running, encoder, { headers: {}, opensAt: 'once' })
-  return new Response(encoder.reopened(), { headers: { 'content-type': 'text/event-stream' } })
+  const { assistant } = parties
+  if (running)
+    return streamTurn(running, agUiEncoder(asked, assistant, turns), { headers: {}, opensAt: 'once' })
+  const stream = reopened(asked, assistant, turns)
+  return new Response(stream, { headers: { 'content-type': 'text/event-stream' } })
 }
 
 export async function stop(call: OpenCall): Promise<Response> {

@@ -4,7 +4,7 @@ import { type App, type OpenCall, register } from '../http/router'
 import { askChat, openQuestion } from '../shared/assistant'
 import { chatReader, streamTurn } from '../shared/stream'
 import { connect, info, stop } from './copilotkit'
-import { AgUiEncoder } from './encoder'
+import { agUiEncoder } from './encoder'
 import { readQuestion, readRun } from './request'
 
 export const mountAgUi = (app: App): void =>
@@ -28,7 +28,7 @@ export async function run(call: OpenCall): Promise<Response> {
     protocol: 'agui',
     bodyText,
   })
-  return streamTurn(chatReader(events, resume), new AgUiEncoder(asked, parties.assistant), {
+  return streamTurn(chatReader(events, resume), agUiEncoder(asked, parties.assistant), {
     headers: { 'x-parley-conversation-id': conversationId },
     opensAt: 'event',
   })

@@ -22,7 +22,7 @@ import {
   type Signals,
   VERSIONS,
 } from './dialect'
-import { encodeAnswer, HEARTBEAT, LineEncoder, pieceWording, type Writing } from './encoder'
+import { encodeAnswer, HEARTBEAT, lineEncoder, pieceWording, type Writing } from './encoder'
 import { errorResponse, FieldError, faultOf } from './errors'
 import { readChat, readChatBody, sessionIn } from './request'
 import { WORDS } from './words'
@@ -146,7 +146,7 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
     const turn = await wholeTurn(read)
     return deliver(encodeAnswer(turn, writing), names, answering.delivery(turn.turn))
   }
-  return streamTurn(read, new LineEncoder(writing), {
+  return streamTurn(read, lineEncoder(writing), {
     headers: { ...STREAM_HEADERS, ...names, 'content-type': words.mediaType },
     opensAt: 'found',
     heartbeat: HEARTBEAT,

@@ -5,12 +5,10 @@
  * error has a key `error` (contract chat-protocols 1.6).
  */
 
-import type { Failure } from '../../errors'
 import { textOf } from '../../lib/parts'
-import type { TurnEvent } from '../../turn/events'
 import { type Wording, writeDelta } from '../../turn/events'
-import { emptyTurn, fold, type Turn } from '../../turn/fold'
-import { HEARTBEAT_MS, type TurnEncoder } from '../shared/stream'
+import type { Turn } from '../../turn/fold'
+import { HEARTBEAT_MS, type TurnEncoder, turnEncoder } from '../shared/stream'
 import type { ErrorForm } from './dialect'
 import { errorBody, turnFault } from './errors'
 import type { Context, Words } from './words'
@@ -64,61 +62,38 @@ export function pieceWording(words: Words): Wording {
 export const HEARTBEAT = '\n'
 
 /** Encodes an answer as a stream of lines. */
-export class LineEncoder implements TurnEncoder {
-  readonly #writing: Writing
-  readonly #turn = emptyTurn()
-  readonly #piece: Wording
-
-  constructor(writing: Writing) {
-    this.#writing = writing
-    this.#piece = pieceWording(writing.words)
-  }
-
-  encode(event: TurnEvent): string {
-    const { words } = this.#writing
-    fold(this.#turn, event)
-    switch (event.type) {
-      case 'retrieval':
-        return line(words.open(this.#opening(), event.conversation_id))
-      case 'delta':
-        return this.#pieces(event.text)
-      case 'done':
-        return this.#end(event.conversation_id)
-      default:
-        return ''
+export const lineEncoder = (writing: Writing): TurnEncoder => {
+  const { words } = writing
+  const wording = pieceWording(words)
+  return turnEncoder((turn) => {
+    const pieces = (text: string): string => {
+      const { conversationId: conversation_id, turn: number } = turn
+      return writeDelta(wording, { text, conversation_id, turn: number, seq: 0 })
     }
-  }
-
-  fail(fault: Failure): string {
-    return line(errorBody(turnFault(fault), this.#writing.errorForm))
-  }
-
-  #opening(): Context {
     return {
-      data_points: dataPointsOf(this.#turn, this.#writing),
-      thoughts: thoughtsOf(this.#turn, this.#writing),
-      ...sessionIn(this.#turn, this.#writing),
+      retrieval: (event) => {
+        const context: Context = {
+          data_points: dataPointsOf(turn, writing),
+          thoughts: thoughtsOf(turn, writing),
+          ...sessionIn(turn, writing),
+        }
+        return line(words.open(context, event.conversation_id))
+      },
+      delta: ({ text }) => pieces(text),
+      done: (event) => {
+        const suggestions = suggestionsOf(turn)
+        const context: Context = {
+          // All thoughts again, because clients replace the first list with this one.
+          thoughts: [...thoughtsOf(turn, writing), ...answerThought(turn)],
+          ...(suggestions && { followup_questions: suggestions }),
+          ...sessionIn(turn, writing),
+        }
+        const more = inlined(turn, writing)
+        return (more && pieces(more)) + line(words.close(context, event.conversation_id, finishOf(turn)))
+      },
+      fail: (fault) => line(errorBody(turnFault(fault), writing.errorForm)),
     }
-  }
-
-  #pieces(text: string): string {
-    const { conversationId: conversation_id, turn } = this.#turn
-    return writeDelta(this.#piece, { text, conversation_id, turn, seq: 0 })
-  }
-
-  #end(session: string): string {
-    const { words } = this.#writing
-    const turn = this.#turn
-    const suggestions = suggestionsOf(turn)
-    const context: Context = {
-      // All thoughts again, because clients replace the first list with this one.
-      thoughts: [...thoughtsOf(turn, this.#writing), ...answerThought(turn)],
-      ...(suggestions && { followup_questions: suggestions }),
-      ...sessionIn(turn, this.#writing),
-    }
-    const more = inlined(turn, this.#writing)
-    return (more && this.#pieces(more)) + line(words.close(context, session, finishOf(turn)))
-  }
+  })
 }
 
 const line = (value: unknown): string => `${JSON.stringify(value)}\n`

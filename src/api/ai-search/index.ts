@@ -5,20 +5,18 @@
 import * as v from 'valibot'
 import { type Access, ASK_ACTIONS } from '../../auth/access'
 import { admit } from '../../auth/admit'
-import { ApiError, type Failure } from '../../errors'
+import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { contentOf, textOf } from '../../lib/parts'
 import { isObject } from '../../search/schema/values'
-import type { TurnEvent } from '../../turn/events'
-import { emptyTurn, fold } from '../../turn/fold'
 import { readJson, shaped } from '../http/body'
 import { openParties } from '../http/chat-names'
-import { deliver, json } from '../http/deliver'
-import { type App, type OpenCall, register } from '../http/router'
+import { deliver } from '../http/deliver'
+import { type App, ASKS, type OpenCall, openRoute, register } from '../http/router'
 import { askChat, openQuestion } from '../shared/assistant'
 import { textIn } from '../shared/foreign'
 import { type SourceFields, searchDocuments, sourcesOf } from '../shared/sources'
-import { chatReader, streamTurn, type TurnEncoder, wholeTurn } from '../shared/stream'
+import { chatReader, frame, streamTurn, type TurnEncoder, turnEncoder, wholeTurn } from '../shared/stream'
 
 const MOST_RESULTS = 50
 const USUAL_RESULTS = 10
@@ -83,18 +81,18 @@ async function chat(call: OpenCall): Promise<Response> {
   const headers = { 'x-parley-conversation-id': conversationId }
   const turns = chatReader(events, resume)
   if (stream !== false) {
-    return streamTurn(turns, new SnippetEncoder(parties.assistant), { headers, opensAt: 'text' })
+    return streamTurn(turns, snippetEncoder(parties.assistant), { headers, opensAt: 'text' })
   }
   const turn = await wholeTurn(turns)
   const message = { role: 'assistant', content: textOf(turn.answer) }
   return deliver({ choices: [{ index: 0, message }] }, headers, delivery(turn.turn))
 }
 
-async function search(call: OpenCall): Promise<Response> {
+async function search(call: OpenCall): Promise<object> {
   const parties = await openParties(call, { admit: () => admitPageKey(call) })
   const { question, limit } = read(await readJson(call.request))
   const { query, found } = await searchDocuments({ ...parties, record: call.record }, question, limit)
-  return json({
+  return {
     success: true,
     result: {
       search_query: query,
@@ -105,7 +103,7 @@ async function search(call: OpenCall): Promise<Response> {
         item: { key: url, metadata: { title, description: text.slice(0, DESCRIPTION) } },
       })),
     },
-  })
+  }
 }
 
 const BASE = '/ai-search/:key/:assistant'
@@ -115,8 +113,8 @@ export const withoutKey = (path: string): string => path.replace(/^\/ai-search\/
 
 export const mountAiSearch = (app: App): void =>
   register(app, [
-    { method: 'POST', path: `${BASE}/chat/completions`, open: true, begins: () => true, handle: chat },
-    { method: 'POST', path: `${BASE}/search`, open: true, handle: search },
+    openRoute('POST', `${BASE}/chat/completions`, chat, ASKS),
+    openRoute('POST', `${BASE}/search`, search),
   ])
 
 // =============================================================================
@@ -124,44 +122,21 @@ export const mountAiSearch = (app: App): void =>
 
 const DONE = 'data: [DONE]\n\n'
 
-export class SnippetEncoder implements TurnEncoder {
-  readonly #fields: SourceFields
-  readonly #turn = emptyTurn()
+export const snippetEncoder = (fields: SourceFields): TurnEncoder =>
+  turnEncoder((turn) => ({
+    retrieval: (_, known) => {
+      const chunks = sourcesOf(turn.passages.slice(known), fields).map(({ id, title, url = '', text }) => ({
+        id,
+        text,
+        item: { key: url, metadata: { title } },
+      }))
+      return `event: chunks\n${frame(chunks)}`
+    },
+    delta: ({ text }) => chunk(text),
+    done: () => DONE,
+    // The snippet treats any end of a stream as a success, and shows no errors from it. So the message goes into the text.
+    fail: ({ message }) => chunk(`\n\n**${message}**`) + DONE,
+  }))
 
-  constructor(fields: SourceFields) {
-    this.#fields = fields
-  }
-
-  encode(event: TurnEvent): string {
-    const known = this.#turn.passages.length
-    fold(this.#turn, event)
-    switch (event.type) {
-      case 'retrieval': {
-        const found = sourcesOf(this.#turn.passages.slice(known), this.#fields)
-        const chunks = found.map(({ id, title, url = '', text }) => ({
-          id,
-          text,
-          item: { key: url, metadata: { title } },
-        }))
-        return `event: chunks\ndata: ${JSON.stringify(chunks)}\n\n`
-      }
-      case 'delta':
-        return chunk(event.text)
-      case 'done':
-        return DONE
-      default:
-        return ''
-    }
-  }
-
-  /**
-   * The snippet treats any end of a stream as a success, and shows no errors from it. So the message goes into the
-   * text.
-   */
-  fail({ message }: Failure): string {
-    return chunk(`\n\n**${message}**`) + DONE
-  }
-}
-
-const chunk = (text: string): string =>
-  `data: {"object":"chat.completion.chunk","choices":[{"index":0,"delta":{"content":${JSON.stringify(text)}}}]}\n\n`
+const chunk = (content: string): string =>
+  frame({ object: 'chat.completion.chunk', choices: [{ index: 0, delta: { content } }] })

@@ -1,19 +1,18 @@
 /** deep-chat in its own format (contract 3.4). */
 
 import * as v from 'valibot'
-import { ApiError, type Failure, inFull } from '../../errors'
+import { ApiError, inFull } from '../../errors'
 import { once } from '../../lib/once'
 import { contentOf, textOf } from '../../lib/parts'
-import type { TurnEvent } from '../../turn/events'
-import { emptyTurn, fold, type Turn } from '../../turn/fold'
+import type { Turn } from '../../turn/fold'
 import type { TranscriptMessage } from '../../turn/look-back'
 import { shaped } from '../http/body'
 import { openParties } from '../http/chat-names'
-import { deliver, type FailedRequest, failureOf, json } from '../http/deliver'
-import { type App, type OpenCall, type Route, register } from '../http/router'
+import { deliver, failureOf, refusal } from '../http/deliver'
+import { type App, ASKS, type OpenCall, openRoute, register } from '../http/router'
 import { askChat, openQuestion, turnsOf } from '../shared/assistant'
 import { CitationLinks, linkedAnswer, type SourceFields, sourcesOf } from '../shared/sources'
-import { chatReader, streamTurn, type TurnEncoder, wholeTurn } from '../shared/stream'
+import { chatReader, frame, streamTurn, type TurnEncoder, turnEncoder, wholeTurn } from '../shared/stream'
 
 async function ask(call: OpenCall): Promise<Response> {
   const { request } = call
@@ -31,50 +30,34 @@ async function ask(call: OpenCall): Promise<Response> {
   const read = chatReader(events, resume)
   // With `stream: true` deep-chat accepts server-sent events; otherwise it accepts anything.
   if (request.headers.get('accept')?.includes('text/event-stream')) {
-    return streamTurn(read, new DeepChatEncoder(parties.assistant), { headers, opensAt: 'text' })
+    return streamTurn(read, deepChatEncoder(parties.assistant), { headers, opensAt: 'text' })
   }
   const turn = await wholeTurn(read)
   return deliver(messageOf(turn, parties.assistant), headers, delivery(turn.turn))
 }
 
 /** The earlier messages, for the page's `loadHistory`. */
-async function history(call: OpenCall): Promise<Response> {
+async function history(call: OpenCall): Promise<object[]> {
   const parties = await openParties(call)
   const { turns } = await turnsOf(parties, call.path.chat ?? '')
-  return json(
-    turns
-      .filter(({ answer }) => answer.length > 0)
-      .flatMap((turn) => [
-        { role: 'user', text: textOf(turn.question) },
-        { role: 'ai', ...messageOf(turn, parties.assistant) },
-      ]),
-  )
+  return turns
+    .filter(({ answer }) => answer.length > 0)
+    .flatMap((turn) => [
+      { role: 'user', text: textOf(turn.question) },
+      { role: 'ai', ...messageOf(turn, parties.assistant) },
+    ])
 }
 
 /** deep-chat shows the text in `error`. */
-function refusal(error: unknown, request: FailedRequest): Response {
-  const failure = failureOf(error, request)
-  const response = json({ error: inFull(failure) }, failure.status)
-  if (failure.retryAfter !== undefined) response.headers.set('retry-after', String(failure.retryAfter))
-  return response
+function refuse(error: unknown, { record }: OpenCall): Response {
+  const failure = failureOf(error, record)
+  return refusal({ error: inFull(failure) }, failure)
 }
-
-const route = (
-  method: Route['method'],
-  path: string,
-  handle: (call: OpenCall) => Promise<Response>,
-): Route => ({
-  method,
-  path,
-  open: true,
-  begins: () => method === 'POST',
-  handle: (call) => handle(call).catch((error) => refusal(error, call.record)),
-})
 
 export const mountDeepChat = (app: App): void =>
   register(app, [
-    route('POST', '/deep-chat/:assistant', ask),
-    route('GET', '/deep-chat/:assistant/:chat', history),
+    openRoute('POST', '/deep-chat/:assistant', ask, { ...ASKS, refuse }),
+    openRoute('GET', '/deep-chat/:assistant/:chat', history, { refuse }),
   ])
 
 // =============================================================================
@@ -122,39 +105,19 @@ function readDeepChat(body: unknown): DeepChatRequest {
 // =============================================================================
 // Writes a turn in deep-chat's format: pieces of text, with citations as Markdown links.
 
-const frame = (content: unknown): string => `data: ${JSON.stringify(content)}\n\n`
-
-export class DeepChatEncoder implements TurnEncoder {
-  readonly #fields: SourceFields
-  readonly #turn: Turn = emptyTurn()
-  readonly #links = new CitationLinks()
-
-  constructor(fields: SourceFields) {
-    this.#fields = fields
-  }
-
-  encode(event: TurnEvent): string {
-    fold(this.#turn, event)
-    switch (event.type) {
-      case 'retrieval':
-        this.#links.cite(sourcesOf(this.#turn.passages, this.#fields))
-        return ''
-      case 'delta':
-        return written(this.#links.add(event.text))
+export const deepChatEncoder = (fields: SourceFields): TurnEncoder =>
+  turnEncoder((turn) => {
+    const links = new CitationLinks()
+    return {
+      retrieval: () => void links.cite(sourcesOf(turn.passages, fields)),
+      delta: ({ text }) => written(links.add(text)),
       // deep-chat ignores frames without text; a page's `responseInterceptor` can read them.
-      case 'done':
-        return written(this.#links.end()) + frame(extrasOf(this.#turn, this.#fields))
-      default:
-        return ''
+      done: () => written(links.end()) + frame(extrasOf(turn, fields)),
+      fail: ({ message }) => written(links.end()) + frame({ error: message }),
     }
-  }
+  })
 
-  fail({ message }: Failure): string {
-    return written(this.#links.end()) + frame({ error: message })
-  }
-}
-
-const written = (text: string): string => (text === '' ? '' : `data: {"text":${JSON.stringify(text)}}\n\n`)
+const written = (text: string): string => (text === '' ? '' : frame({ text }))
 
 const extrasOf = ({ conversationId, passages, suggestions }: Turn, fields: SourceFields) => ({
   conversation_id: conversationId,

@@ -189,9 +189,19 @@ export function failureOf(
 
 /** The answer to a thrown error. */
 export function errorResponse(error: unknown, request?: FailedRequest): Response {
-  const { status, message, retryAfter, detail } = failureOf(error, request)
+  const failure = failureOf(error, request)
+  const { message, detail } = failure
   // Clients of Typesense pass on unknown keys.
-  const response = json({ message, ...(detail !== undefined && { detail }) }, status)
+  return refusal({ message, ...(detail !== undefined && { detail }) }, failure)
+}
+
+/** An answer that tells of a failure, and when to ask again. @param status of the failure, or another one */
+export function refusal(
+  body: unknown,
+  { retryAfter, ...failure }: Pick<Failure, 'status' | 'retryAfter'>,
+  status = failure.status,
+): Response {
+  const response = json(body, status)
   if (retryAfter !== undefined) response.headers.set('retry-after', String(retryAfter))
   return response
 }

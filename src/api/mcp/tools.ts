@@ -3,14 +3,13 @@ import * as v from 'valibot'
 import { requireAccess } from '../../auth/admit'
 import { chatOf } from '../../conversation/ask'
 import { listConversations } from '../../conversation/conversations'
-import { ApiError, type Failure, inFull } from '../../errors'
+import { ApiError, inFull } from '../../errors'
 import { once } from '../../lib/once'
 import { textOf } from '../../lib/parts'
 import { parseObject } from '../../models/call'
 import { titleOf } from '../../models/extractive/sentences'
 import { quoted } from '../../search/filter/parse'
-import type { TurnEvent } from '../../turn/events'
-import { emptyTurn, fold, type Turn } from '../../turn/fold'
+import type { Turn } from '../../turn/fold'
 import { passagesOf } from '../../turn/passage'
 import { LONGEST_QUESTION } from '../../turn/question-length'
 import { askerOf } from '../http/admit-turn'
@@ -39,7 +38,7 @@ import {
   sourcesOf,
   wholeText,
 } from '../shared/sources'
-import { chatReader, streamTurn, type TurnEncoder, wholeTurn } from '../shared/stream'
+import { chatReader, streamTurn, type TurnEncoder, turnEncoder, wholeTurn } from '../shared/stream'
 
 /** One HTTP request, and who sends it to which assistant. */
 export interface Session extends ChatParties {
@@ -352,55 +351,30 @@ async function askStreaming(
   token: RpcId | undefined,
 ): Promise<Response> {
   const { events, resume, conversationId } = await ask(session, input)
-  return streamTurn(chatReader(events, resume), new AskEncoder(id, session.assistant, token), {
+  return streamTurn(chatReader(events, resume), askEncoder(id, session.assistant, token), {
     headers: { 'x-parley-conversation-id': conversationId },
     opensAt: 'once',
   })
 }
 
-/** Writes a turn as progress notifications and one reply. */
-export class AskEncoder implements TurnEncoder {
-  readonly #id: RpcId
-  readonly #fields: SourceFields
-  readonly #turn: Turn = emptyTurn()
-  /** a notification up to its number; undefined: the client wants none */
-  readonly #before: string | undefined
-  #progress = 0
-
-  constructor(id: RpcId, fields: SourceFields, token: RpcId | undefined) {
-    this.#id = id
-    this.#fields = fields
-    const head = { jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken: token } }
-    if (token !== undefined) {
-      this.#before = `event: message\ndata: ${JSON.stringify(head).slice(0, -2)},"progress":`
+/** Writes a turn as progress notifications and one reply. @param token of the client; absent: it wants no notifications */
+export const askEncoder = (id: RpcId, fields: SourceFields, token: RpcId | undefined): TurnEncoder =>
+  turnEncoder((turn) => {
+    let progress = 0
+    /** @param steps the progress so far. The total is unknown, because the length of the answer is */
+    const notify = (text: string, steps: number): string => {
+      if (token === undefined || text === '') return ''
+      progress += steps
+      const params = { progressToken: token, progress, message: text }
+      return rpcFrame({ jsonrpc: '2.0', method: 'notifications/progress', params })
     }
-  }
-
-  encode(event: TurnEvent): string {
-    fold(this.#turn, event)
-    switch (event.type) {
-      case 'retrieval':
-        return this.#notify(`${this.#turn.passages.length} documents found.`, 1)
-      case 'delta':
-        return this.#notify(event.text, event.text.length)
-      case 'done':
-        return rpcFrame(rpcResult(this.#id, answerOf(this.#turn, this.#fields)))
-      default:
-        return ''
+    return {
+      retrieval: () => notify(`${turn.passages.length} documents found.`, 1),
+      delta: ({ text }) => notify(text, text.length),
+      done: () => rpcFrame(rpcResult(id, answerOf(turn, fields))),
+      fail: (failure) => rpcFrame(rpcResult(id, failedText(inFull(failure)))),
     }
-  }
-
-  fail(failure: Failure): string {
-    return rpcFrame(rpcResult(this.#id, failedText(inFull(failure))))
-  }
-
-  /** @param steps the progress so far. The total is unknown, because the length of the answer is */
-  #notify(text: string, steps: number): string {
-    if (this.#before === undefined || text === '') return ''
-    this.#progress += steps
-    return `${this.#before}${this.#progress},"message":${JSON.stringify(text)}}}\n\n`
-  }
-}
+  })
 
 /** The whole answer, with the cited sources in the text, or all if none is cited. @param turn one that is done */
 export function answerOf(turn: Turn, fields: SourceFields): ToolResult {

@@ -2,12 +2,12 @@
 import * as v from 'valibot'
 import { answeringOf, answerOnce, type Chat } from '../../conversation/ask'
 import { handleOf, idIn } from '../../conversation/conversation-id'
-import { ApiError, type Failure } from '../../errors'
+import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { contentOf, textOf } from '../../lib/parts'
 import type { Assistant } from '../../registry/assistants'
 import type { Override } from '../../registry/overrides'
-import type { TurnEvent, Wording } from '../../turn/events'
+import type { Wording } from '../../turn/events'
 import { byteLength } from '../../turn/prompt'
 import { admitTurn, enter, namedUser } from '../http/admit-turn'
 import { parseJson, readText } from '../http/body'
@@ -22,8 +22,8 @@ import {
 import { deliver } from '../http/deliver'
 import type { OpenCall } from '../http/router'
 import { type AssistantAnswering, askAssistant, askedAgain, type Changes, inChat } from '../shared/assistant'
-import { chatReader, streamTurn, type TurnEncoder, wholeTurn } from '../shared/stream'
-import { CompletionEncoder, chunkWording, completion, finishReason, usageOf } from './encoder'
+import { chatReader, frame, streamTurn, type TurnEncoder, wholeTurn } from '../shared/stream'
+import { chunkWording, completion, completionEncoder, finishReason, usageOf } from './encoder'
 import { errorBody, unknownModel } from './errors'
 import {
   checkBody,
@@ -46,8 +46,8 @@ import {
   DELTA_WORDING,
   itemNotFound,
   previousNotFound,
-  ResponseEncoder,
   readResponse,
+  responseEncoder,
   responseOf,
 } from './responses'
 
@@ -205,7 +205,7 @@ export async function complete(call: OpenCall): Promise<Response> {
   const shape = { model: asked.model, created, fields: assistant, unstored: asked.unstored, ignored }
   const read = chatReader(events, resume, words)
   if (asked.stream) {
-    const encoder = new CompletionEncoder(shape, asked.includeUsage)
+    const encoder = completionEncoder(shape, asked.includeUsage)
     return streamTurn(read, encoder, { headers, opensAt: 'text' })
   }
   const turn = await wholeTurn(read)
@@ -306,7 +306,7 @@ export async function respond(call: OpenCall): Promise<Response> {
     handle: asked.unstored ? conversationId : await handleOf(call.env, conversationId),
   }
   const read = chatReader(events, resume, words)
-  if (asked.stream) return streamTurn(read, new ResponseEncoder(shape), { headers, opensAt: 'text' })
+  if (asked.stream) return streamTurn(read, responseEncoder(shape), { headers, opensAt: 'text' })
   const turn = await wholeTurn(read)
   return deliver(responseOf(turn, shape), headers, delivery(turn.turn))
 }
@@ -363,7 +363,7 @@ export async function completeText(call: OpenCall): Promise<Response> {
     ...(ignored && { context: { ignored } }),
   }
   const read = chatReader(events, resume)
-  if (asked.stream) return streamTurn(read, new TextCompletionEncoder(shape), { headers, opensAt: 'text' })
+  if (asked.stream) return streamTurn(read, textCompletionEncoder(shape), { headers, opensAt: 'text' })
   const turn = await wholeTurn(read)
   const choices = [choiceOf(textOf(turn.answer), finishReason(turn.finishReason))]
   return deliver({ ...shape, choices, usage: usageOf(turn.usage) }, headers, delivery(turn.turn))
@@ -376,30 +376,15 @@ const choiceOf = (text: string, finish_reason: string | null) => ({
   finish_reason,
 })
 
-const frame = (content: unknown): string => `data: ${JSON.stringify(content)}\n\n`
-
-class TextCompletionEncoder implements TurnEncoder {
-  readonly #shape: object
-  /** a piece's frame before and after its text. All pieces have them in common */
-  readonly #before: string
-  readonly #after: string
-
-  constructor(shape: object) {
-    this.#shape = shape
-    const { text: _, ...rest } = choiceOf('', null)
-    this.#before = `data: ${JSON.stringify(shape).slice(0, -1)},"choices":[{"text":`
-    this.#after = `,${JSON.stringify(rest).slice(1)}]}\n\n`
-  }
-
-  encode(event: TurnEvent): string {
-    if (event.type === 'delta') return this.#before + JSON.stringify(event.text) + this.#after
-    if (event.type !== 'done') return ''
-    const choices = [choiceOf('', finishReason(event.finish_reason))]
-    return `${frame({ ...this.#shape, choices })}data: [DONE]\n\n`
-  }
-
-  fail(failure: Failure): string {
-    return frame(errorBody(failure))
+const textCompletionEncoder = (shape: object): TurnEncoder => {
+  const write = (text: string, reason: string | null): string =>
+    frame({ ...shape, choices: [choiceOf(text, reason)] })
+  return {
+    encode(event) {
+      if (event.type === 'delta') return write(event.text, null)
+      return event.type === 'done' ? `${write('', finishReason(event.finish_reason))}data: [DONE]\n\n` : ''
+    },
+    fail: (failure) => frame(errorBody(failure)),
   }
 }
 

@@ -7,13 +7,11 @@
  * stream both are in the last delta.
  */
 
-import type { Failure } from '../../errors'
 import { textOf } from '../../lib/parts'
-import type { TurnEvent, Usage } from '../../turn/events'
-import { type Wording, writeDelta } from '../../turn/events'
-import { emptyTurn, fold, type Turn } from '../../turn/fold'
+import { type Usage, type Wording, writeDelta } from '../../turn/events'
+import { emptyTurn, type Turn } from '../../turn/fold'
 import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../shared/sources'
-import { eventWording, type TurnEncoder } from '../shared/stream'
+import { eventWording, frame, type TurnEncoder, turnEncoder } from '../shared/stream'
 import { errorBody } from './errors'
 
 export interface CompletionShape {
@@ -29,8 +27,6 @@ export interface CompletionShape {
 }
 
 const DONE = 'data: [DONE]\n\n'
-
-const frame = (content: unknown): string => `data: ${JSON.stringify(content)}\n\n`
 
 /**
  * How a piece of an answer is written.
@@ -52,49 +48,26 @@ export function chunkWording(
   ])
 }
 
-export class CompletionEncoder implements TurnEncoder {
-  readonly #shape: CompletionShape
-  readonly #includeUsage: boolean
-  readonly #turn: Turn = emptyTurn()
-  readonly #words: Wording
-
-  constructor(shape: CompletionShape, includeUsage: boolean) {
-    this.#shape = shape
-    this.#includeUsage = includeUsage
-    this.#words = chunkWording(shape, includeUsage)
-  }
-
-  encode(event: TurnEvent): string {
-    fold(this.#turn, event)
-    switch (event.type) {
-      case 'question':
-        return this.#chunk({ role: 'assistant', content: '' })
-      case 'delta':
-        return writeDelta(this.#words, event)
-      case 'done':
-        return (
-          this.#chunk(extrasOf(this.#turn, this.#shape), finishReason(event.finish_reason)) +
-          (this.#includeUsage ? this.#frame([], usageOf(this.#turn.usage)) : '') +
-          DONE
-        )
-      default:
-        return ''
+export const completionEncoder = (shape: CompletionShape, includeUsage: boolean): TurnEncoder => {
+  const words = chunkWording(shape, includeUsage)
+  return turnEncoder((turn) => {
+    const write = (choices: object[], usage: object | null): string => {
+      const head = headOf(turn, shape, 'chat.completion.chunk')
+      return frame({ ...head, choices, ...(includeUsage && { usage }) })
     }
-  }
-
-  /** No end marker follows, because the text before is not a complete answer. */
-  fail(failure: Failure): string {
-    return frame(errorBody(failure))
-  }
-
-  #chunk(delta: object, finish: string | null = null): string {
-    return this.#frame([{ index: 0, delta, finish_reason: finish }], null)
-  }
-
-  #frame(choices: object[], usage: object | null): string {
-    const head = headOf(this.#turn, this.#shape, 'chat.completion.chunk')
-    return frame({ ...head, choices, ...(this.#includeUsage && { usage }) })
-  }
+    const chunk = (delta: object, finish: string | null = null): string =>
+      write([{ index: 0, delta, finish_reason: finish }], null)
+    return {
+      question: () => chunk({ role: 'assistant', content: '' }),
+      delta: (event) => writeDelta(words, event),
+      done: (event) =>
+        chunk(extrasOf(turn, shape), finishReason(event.finish_reason)) +
+        (includeUsage ? write([], usageOf(turn.usage)) : '') +
+        DONE,
+      // No end marker follows, because the text before is not a complete answer.
+      fail: (failure) => frame(errorBody(failure)),
+    }
+  })
 }
 
 /** The whole answer. @param turn one that is done */

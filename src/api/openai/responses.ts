@@ -1,12 +1,11 @@
 /** /v1/responses: reads its body, and writes a turn as its events (contract 3.3). Pure. */
 import * as v from 'valibot'
-import type { Failure } from '../../errors'
 import { once } from '../../lib/once'
 import { textOf } from '../../lib/parts'
-import { type TurnEvent, writeDelta } from '../../turn/events'
-import { emptyTurn, fold, type Turn } from '../../turn/fold'
+import { writeDelta } from '../../turn/events'
+import type { Turn } from '../../turn/fold'
 import { sourcesOf } from '../shared/sources'
-import { eventWording, type TurnEncoder } from '../shared/stream'
+import { eventWording, frame, type TurnEncoder, turnEncoder } from '../shared/stream'
 import { type CompletionShape, citedPlaces } from './encoder'
 import { errorBody } from './errors'
 import { messageId, type Place, readPlace, responseId } from './ids'
@@ -185,7 +184,7 @@ type Status = 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled
 /** Finish reasons of an answer that was cut off. */
 const INCOMPLETE: Record<string, string> = { length: 'max_output_tokens', content_filter: 'content_filter' }
 
-/** Frames before the first piece of text (`#begin`). */
+/** Frames before the first piece of text. */
 const FRAMES_BEFORE = 4
 
 /** How the pieces of an answer are written. */
@@ -201,88 +200,54 @@ export const DELTA_WORDING = eventWording([
   '","logprobs":[]}\n\n',
 ])
 
-export class ResponseEncoder implements TurnEncoder {
-  readonly #shape: ResponseShape
-  readonly #turn: Turn = emptyTurn()
-  #sequence = 0
-  #begun = false
-
-  constructor(shape: ResponseShape) {
-    this.#shape = shape
-  }
-
-  encode(event: TurnEvent): string {
-    fold(this.#turn, event)
-    switch (event.type) {
-      case 'question':
-        this.#begun = true
-        return this.#begin()
-      case 'delta':
-        return writeDelta(DELTA_WORDING, event, this.#sequence++ - FRAMES_BEFORE)
-      case 'done':
-        return this.#end()
-      default:
-        return ''
-    }
-  }
-
-  fail(failure: Failure): string {
-    const { message, type, param, code } = errorBody(failure).error
-    if (!this.#begun) return this.#frame('error', { code, message, param })
-    const response = {
-      ...frameOf(this.#turn, this.#shape, 'failed'),
-      output: [],
-      error: { code: code ?? type, message },
-    }
-    return this.#frame('response.failed', { response })
-  }
-
-  passed(pieces: number): void {
-    this.#sequence += pieces
-  }
-
-  #begin(): string {
-    const response = { ...frameOf(this.#turn, this.#shape, 'in_progress'), output: [] }
-    const item = { ...itemOf(this.#turn, 'in_progress'), content: [] }
-    return (
-      this.#frame('response.created', { response }) +
-      this.#frame('response.in_progress', { response }) +
-      this.#frame('response.output_item.added', { output_index: 0, item }) +
-      this.#frame('response.content_part.added', { ...this.#place(), part: partOf('', []) })
-    )
-  }
-
-  #end(): string {
-    const response = responseOf(this.#turn, this.#shape)
-    const [item] = response.output
-    const [part] = item.content
-    const kind = response.status === 'incomplete' ? 'response.incomplete' : 'response.completed'
-    return (
-      part.annotations
-        .map((annotation, index) =>
-          this.#frame('response.output_text.annotation.added', {
-            ...this.#place(),
-            annotation_index: index,
-            annotation,
-          }),
+export const responseEncoder = (shape: ResponseShape): TurnEncoder =>
+  turnEncoder((turn) => {
+    let sequence = 0
+    let hasBegun = false
+    const write = (type: string, content: object): string =>
+      `event: ${type}\n${frame({ type, sequence_number: sequence++, ...content })}`
+    const place = () => ({ item_id: itemId(turn), output_index: 0, content_index: 0 })
+    return {
+      question: () => {
+        hasBegun = true
+        const response = { ...frameOf(turn, shape, 'in_progress'), output: [] }
+        const item = { ...itemOf(turn, 'in_progress'), content: [] }
+        return (
+          write('response.created', { response }) +
+          write('response.in_progress', { response }) +
+          write('response.output_item.added', { output_index: 0, item }) +
+          write('response.content_part.added', { ...place(), part: partOf('', []) })
         )
-        .join('') +
-      this.#frame('response.output_text.done', { ...this.#place(), text: part.text, logprobs: [] }) +
-      this.#frame('response.content_part.done', { ...this.#place(), part }) +
-      this.#frame('response.output_item.done', { output_index: 0, item }) +
-      this.#frame(kind, { response })
-    )
-  }
-
-  #place() {
-    return { item_id: itemId(this.#turn), output_index: 0, content_index: 0 }
-  }
-
-  #frame(type: string, content: object): string {
-    const data = { type, sequence_number: this.#sequence++, ...content }
-    return `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`
-  }
-}
+      },
+      delta: (event) => writeDelta(DELTA_WORDING, event, sequence++ - FRAMES_BEFORE),
+      done: () => {
+        const response = responseOf(turn, shape)
+        const [item] = response.output
+        const [part] = item.content
+        const kind = response.status === 'incomplete' ? 'response.incomplete' : 'response.completed'
+        const annotations = part.annotations.map((annotation, annotation_index) =>
+          write('response.output_text.annotation.added', { ...place(), annotation_index, annotation }),
+        )
+        return (
+          annotations.join('') +
+          write('response.output_text.done', { ...place(), text: part.text, logprobs: [] }) +
+          write('response.content_part.done', { ...place(), part }) +
+          write('response.output_item.done', { output_index: 0, item }) +
+          write(kind, { response })
+        )
+      },
+      fail: (failure) => {
+        const { message, type, param, code } = errorBody(failure).error
+        if (!hasBegun) return write('error', { code, message, param })
+        const error = { code: code ?? type, message }
+        const response = { ...frameOf(turn, shape, 'failed'), output: [], error }
+        return write('response.failed', { response })
+      },
+      passed: (pieces) => {
+        sequence += pieces
+      },
+    }
+  })
 
 /** The whole answer. @param turn one that is done */
 export function responseOf(turn: Turn, shape: ResponseShape) {

@@ -17,7 +17,7 @@ import { messageItem, pageOf, shownPage } from './conversations'
 import { errorBody } from './errors'
 import { itemId, type Place, readPlace, responseId } from './ids'
 import { callerOf, InvalidParameter, openConversationRow } from './question'
-import { frameOf, ResponseEncoder, type ResponseShape, responseOf } from './responses'
+import { frameOf, type ResponseShape, responseEncoder, responseOf } from './responses'
 
 /** `?stream=true` sends the answer's events from the first on, and follows it while it is written. */
 export async function getResponse(call: OpenCall): Promise<Response> {
@@ -39,7 +39,7 @@ export async function getResponse(call: OpenCall): Promise<Response> {
     handle,
     ended?.created,
   )
-  const encoder = new ResponseEncoder(shape)
+  const encoder = responseEncoder(shape)
   const streaming = { headers: {}, opensAt: 'once' } as const
   if (ended) return streamTurn(endedReader(ended.turn), encoder, streaming)
   const resume = (after = { turn: place.turn, seq: -1 }) =>

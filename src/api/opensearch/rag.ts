@@ -15,7 +15,7 @@ import { namespaceOf } from '../../models/providers'
 import { siblingOf } from '../../registry/models'
 import type { FindResource } from '../../registry/resources'
 import { codeOf, codeOfStatus } from '../../turn/errors'
-import { type MessageDetails, type TurnEvent, type Wording, writeDelta } from '../../turn/events'
+import { type MessageDetails, type Wording, writeDelta } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import type { GivenPassage } from '../../turn/look-back'
 import type { Asker } from '../../turn/request'
@@ -27,6 +27,7 @@ import {
   type EventReader,
   eventReader,
   eventWording,
+  frame,
   streamTurn,
   type TurnEncoder,
   wholeTurn,
@@ -508,7 +509,7 @@ const streamed = (
   reply: (extra: Json) => Json,
   ignoresFailure: boolean,
 ): Promise<Response> => {
-  const encoder = new AnswerEncoder({
+  const encoder = answerEncoder({
     found,
     hasMemory: turning.memory,
     ignoresFailure,
@@ -556,41 +557,29 @@ interface Searched {
  * reply; `error` if it fails, or `done` with the hits alone if the pipeline ignores failures. With a memory, events carry
  * the ids of the conversation's log.
  */
-export class AnswerEncoder implements TurnEncoder {
-  readonly #wording: Wording
-  readonly #turn = emptyTurn()
-  #begun = false
-
-  constructor(readonly searched: Searched) {
-    this.#wording = answerWording(searched.hasMemory)
+export function answerEncoder({ found, hasMemory, ignoresFailure, whole, failed }: Searched): TurnEncoder {
+  const wording = answerWording(hasMemory)
+  const turn = emptyTurn()
+  let hasBegun = false
+  const opening = (): string => {
+    if (hasBegun) return ''
+    hasBegun = true
+    return written('hits', found)
   }
-
-  encode(event: TurnEvent): string {
-    fold(this.#turn, event)
-    const head = this.#opening()
-    if (event.type === 'delta') return head + writeDelta(this.#wording, event)
-    if (event.type === 'done') return head + this.#written(event, 'done', this.searched.whole(this.#turn))
-    return head
-  }
-
-  fail(failure: Failure): string {
-    const { found, ignoresFailure, failed } = this.searched
-    if (ignoresFailure) return this.#opening() + written('done', found)
-    return written('error', failed(failure))
-  }
-
-  #opening(): string {
-    if (this.#begun) return ''
-    this.#begun = true
-    return written('hits', this.searched.found)
-  }
-
-  #written({ turn, seq }: TurnEvent, type: string, data: unknown): string {
-    return (this.searched.hasMemory ? `id: ${turn}.${seq}\n` : '') + written(type, data)
+  return {
+    encode(event) {
+      fold(turn, event)
+      const head = opening()
+      if (event.type === 'delta') return head + writeDelta(wording, event)
+      if (event.type !== 'done') return head
+      return head + (hasMemory ? `id: ${event.turn}.${event.seq}\n` : '') + written('done', whole(turn))
+    },
+    fail: (failure) =>
+      ignoresFailure ? opening() + written('done', found) : written('error', failed(failure)),
   }
 }
 
-const written = (type: string, data: unknown): string => `event: ${type}\ndata: ${JSON.stringify(data)}\n\n`
+const written = (type: string, data: unknown): string => `event: ${type}\n${frame(data)}`
 
 // =============================================================================
 // Admits a question while its index's schema is read, and then embeds what it searches for: the search need not wait for an embedder

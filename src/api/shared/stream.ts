@@ -185,6 +185,34 @@ export interface TurnEncoder {
   passed?(pieces: number): void
 }
 
+/** What is written for an event of each type, once it is folded into the turn. @param known passages of the turn before it */
+type Writers = {
+  [Type in TurnEvent['type']]?: (
+    event: Extract<TurnEvent, { type: Type }>,
+    known: number,
+  ) => string | undefined
+}
+
+/** An encoder that folds its events. @param make is given the turn so far; of types without a writer nothing is written */
+export function turnEncoder(
+  make: (turn: Turn) => Writers & Pick<TurnEncoder, 'fail' | 'passed'>,
+): TurnEncoder {
+  const turn = emptyTurn()
+  const { fail, passed, ...writers } = make(turn)
+  return {
+    encode(event) {
+      const known = turn.passages.length
+      fold(turn, event)
+      return writers[event.type]?.(event as never, known) ?? ''
+    },
+    fail,
+    ...(passed && { passed }),
+  }
+}
+
+/** A server-sent event of JSON. */
+export const frame = (content: unknown): string => `data: ${JSON.stringify(content)}\n\n`
+
 interface TurnStreaming {
   headers: Record<string, string>
   /** written when nothing else is; a comment in server-sent events by default */

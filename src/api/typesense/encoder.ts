@@ -18,7 +18,7 @@ import {
   type Wording,
   writeDelta,
 } from '../../turn/events'
-import { allFailed, emptyTurn, fold, foldTurn, type Turn } from '../../turn/fold'
+import { allFailed, emptyTurn, foldTurn, type Turn } from '../../turn/fold'
 import { deliver, failureOf, json, slowly } from '../http/deliver'
 import { asAsked, repliesOf, shownReply } from '../shared/sources'
 import {
@@ -31,6 +31,7 @@ import {
   searchError,
   streamFrom,
   type TurnEncoder,
+  turnEncoder,
   wholeTurn,
 } from '../shared/stream'
 import { type Shape, told } from './errors'
@@ -122,24 +123,12 @@ function failureBody(turn: Turn, shape: AnswerShape, failure: Failure): Record<s
 }
 
 /** Encodes one turn as a stream. */
-export class MessageEncoder implements TurnEncoder {
-  readonly #shape: AnswerShape
-  readonly #turn = emptyTurn()
-
-  constructor(shape: AnswerShape) {
-    this.#shape = shape
-  }
-
-  encode(event: TurnEvent): string {
-    fold(this.#turn, event)
-    if (event.type === 'delta') return encodeMessage(this.#shape.conversationId, event.text)
-    return event.type === 'done' ? encodeEnd(this.#turn, this.#shape) : ''
-  }
-
-  fail(failure: Failure): string {
-    return encodeFailure(this.#turn, this.#shape, failure)
-  }
-}
+export const messageEncoder = (shape: AnswerShape): TurnEncoder =>
+  turnEncoder((turn) => ({
+    delta: ({ text }) => encodeMessage(shape.conversationId, text),
+    done: () => encodeEnd(turn, shape),
+    fail: (failure) => encodeFailure(turn, shape, failure),
+  }))
 
 // =============================================================================
 // Long replies in plain text, written piece by piece.
@@ -258,7 +247,7 @@ export async function answerStreaming(
     const turn = foldTurn(head.events)
     if (allFailed(turn)) return json(responseBody(turn, shape))
   }
-  return streamFrom(head, read, new MessageEncoder(shape), {
+  return streamFrom(head, read, messageEncoder(shape), {
     headers: { 'cache-control': 'no-store' },
     heartbeat: HEARTBEAT,
     heartbeatMs: HEARTBEAT_MS,

@@ -6,11 +6,11 @@
  * Parts only have keys that the first client of this protocol knew: it fails on any other. What Parley adds is in the message's
  * metadata, which is free for the application.
  */
-import type { ErrorCode, Failure } from '../../errors'
-import type { Citation, TurnEvent, Wording } from '../../turn/events'
-import { emptyTurn, fold, type Turn } from '../../turn/fold'
+import type { Failure } from '../../errors'
+import type { Citation, Wording } from '../../turn/events'
+import type { Turn } from '../../turn/fold'
 import { type AnswerSource, CitationLinks, type SourceFields, sourceId, sourcesOf } from '../shared/sources'
-import { eventWording, HEARTBEAT_MS, type TurnEncoder } from '../shared/stream'
+import { eventWording, frame, HEARTBEAT_MS, type TurnEncoder, turnEncoder } from '../shared/stream'
 import { messageId } from './request'
 
 export interface UiStreamShape {
@@ -28,81 +28,56 @@ export const TEXT_DELTA_WORDING = eventWording([
   '"}\n\n',
 ])
 
-const part = (content: Record<string, unknown>): string => `data: ${JSON.stringify(content)}\n\n`
-
-export class UiStreamEncoder implements TurnEncoder {
-  readonly #shape: UiStreamShape
-  readonly #turn: Turn = emptyTurn()
-  readonly #links: CitationLinks | undefined
-  /** id of the open text part */
-  #text: string | undefined
-  #texts = 0
-
-  constructor(shape: UiStreamShape) {
-    this.#shape = shape
-    if (shape.citations === 'markdown') this.#links = new CitationLinks()
-  }
-
-  encode(event: TurnEvent): string {
-    const known = this.#turn.passages.length
-    fold(this.#turn, event)
-    switch (event.type) {
-      case 'question':
-        return (
-          part({
-            type: 'start',
-            messageId: messageId(event),
-            messageMetadata: { conversation_id: event.conversation_id },
-          }) + part({ type: 'start-step' })
-        )
-      case 'retrieval': {
-        const { fields } = this.#shape
-        // Sources are numbered through all retrievals of a turn.
-        this.#links?.cite(sourcesOf(this.#turn.passages, fields))
-        return sourcesOf(this.#turn.passages.slice(known), fields).map(sourcePart).join('')
-      }
-      case 'delta':
-        return this.#write(this.#links ? this.#links.add(event.text) : event.text)
-      case 'followups':
-        return this.#endText() + part({ type: 'data-suggestions', data: { suggestions: event.questions } })
-      case 'done':
-        return (
-          this.#endText() +
-          part({ type: 'finish-step' }) +
-          part({ type: 'finish', messageMetadata: metadataOf(this.#turn) }) +
-          DONE
-        )
-      default:
-        return ''
+export const uiStreamEncoder = ({ fields, citations }: UiStreamShape): TurnEncoder =>
+  turnEncoder((turn) => {
+    const links = citations === 'markdown' ? new CitationLinks() : undefined
+    /** id of the open text part */
+    let open: string | undefined
+    let texts = 0
+    const write = (delta: string): string => {
+      if (delta === '') return ''
+      const begun = open === undefined
+      open ??= `text-${++texts}`
+      const piece = frame({ type: 'text-delta', id: open, delta })
+      return begun ? frame({ type: 'text-start', id: open }) + piece : piece
     }
-  }
-
-  /** Clients treat a stream that just ends as a success, so a failure is always written. */
-  fail(failure: Failure): string {
-    return this.#endText() + part(endOf(failure)) + DONE
-  }
-
-  #write(text: string): string {
-    if (text === '') return ''
-    const opened = this.#text === undefined
-    this.#text ??= `text-${++this.#texts}`
-    const delta = `data: {"type":"text-delta","id":"${this.#text}","delta":${JSON.stringify(text)}}\n\n`
-    return opened ? part({ type: 'text-start', id: this.#text }) + delta : delta
-  }
-
-  #endText(): string {
-    const rest = this.#links ? this.#write(this.#links.end()) : ''
-    if (this.#text === undefined) return rest
-    const end = part({ type: 'text-end', id: this.#text })
-    this.#text = undefined
-    return rest + end
-  }
-}
+    const endText = (): string => {
+      const rest = links ? write(links.end()) : ''
+      if (open === undefined) return rest
+      const end = frame({ type: 'text-end', id: open })
+      open = undefined
+      return rest + end
+    }
+    return {
+      question: (event) => {
+        const messageMetadata = { conversation_id: event.conversation_id }
+        return (
+          frame({ type: 'start', messageId: messageId(event), messageMetadata }) +
+          frame({ type: 'start-step' })
+        )
+      },
+      retrieval: (_, known) => {
+        // Sources are numbered through all retrievals of a turn.
+        links?.cite(sourcesOf(turn.passages, fields))
+        return sourcesOf(turn.passages.slice(known), fields).map(sourcePart).join('')
+      },
+      delta: ({ text }) => write(links ? links.add(text) : text),
+      followups: ({ questions: suggestions }) =>
+        endText() + frame({ type: 'data-suggestions', data: { suggestions } }),
+      done: () =>
+        endText() +
+        frame({ type: 'finish-step' }) +
+        frame({ type: 'finish', messageMetadata: metadataOf(turn) }) +
+        DONE,
+      // Clients treat a stream that just ends as a success, so a failure is always written.
+      fail: (failure) => endText() + frame(endOf(failure)) + DONE,
+    }
+  })
 
 const sourcePart = ({ id, title, url, documentId }: AnswerSource): string =>
   url === undefined
-    ? part({ type: 'source-document', sourceId: id, mediaType: 'text/plain', title, filename: documentId })
-    : part({ type: 'source-url', sourceId: id, url, title })
+    ? frame({ type: 'source-document', sourceId: id, mediaType: 'text/plain', title, filename: documentId })
+    : frame({ type: 'source-url', sourceId: id, url, title })
 
 const metadataOf = ({ conversationId, turn, finishReason, usage, timings, citations, verdict }: Turn) => ({
   conversation_id: conversationId,
@@ -133,25 +108,15 @@ export const PLAIN_WORDING: Wording = {
   heartbeatMs: HEARTBEAT_MS,
 }
 
-export class TextEncoderOfTurn implements TurnEncoder {
-  encode(event: TurnEvent): string {
-    return event.type === 'delta' ? event.text : ''
-  }
-
-  /** Text has no other place for an error: without a word, half an answer would be taken for a whole one. */
-  fail({ message }: Failure): string {
-    return `\n\n[The answer broke off: ${message}]`
-  }
+export const textEncoder: TurnEncoder = {
+  encode: (event) => (event.type === 'delta' ? event.text : ''),
+  // Text has no other place for an error: without a word, half an answer would be taken for a whole one.
+  fail: ({ message }) => `\n\n[The answer broke off: ${message}]`,
 }
 
 // =============================================================================
 // The end of a UI message stream whose turn failed (contract 3.2).
 
-/** The last part of the stream, by code. For all other codes it is an error in the failure's own words. */
-const ENDS: Partial<Record<ErrorCode, { type: string }>> = {
-  // A stopped answer is not shown as a failure.
-  stopped: { type: 'abort' },
-}
-
+/** A stopped answer is not shown as a failure. */
 const endOf = ({ code, message }: Failure): Record<string, unknown> =>
-  (code && ENDS[code]) ?? { type: 'error', errorText: message }
+  code === 'stopped' ? { type: 'abort' } : { type: 'error', errorText: message }

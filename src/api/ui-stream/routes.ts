@@ -7,7 +7,6 @@ import { objectCalls, objectStubs } from '../../durable/objects'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { textOf } from '../../lib/parts'
-import type { Assistant } from '../../registry/assistants'
 import { unknownTurn } from '../../turn/errors'
 import { emptyTurn, eventsOf, fold, type Turn } from '../../turn/fold'
 import { askerOf, namedUser } from '../http/admit-turn'
@@ -37,9 +36,9 @@ import { chatReader, streamTurn } from '../shared/stream'
 import {
   PLAIN_WORDING,
   TEXT_DELTA_WORDING,
-  TextEncoderOfTurn,
-  UiStreamEncoder,
+  textEncoder,
   type UiStreamShape,
+  uiStreamEncoder,
 } from './encoder'
 import { OPENED, sealSocket } from './opened-socket'
 import { chatName, lastKeptTurn, messageId, placeOfMessage, readUiRequest, sendsWholeChat } from './request'
@@ -87,7 +86,7 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
     },
   )
   if (isText) {
-    return streamTurn(chatReader(events, resume, words), new TextEncoderOfTurn(), {
+    return streamTurn(chatReader(events, resume, words), textEncoder, {
       // A proxy that compresses text would hold it back until there is enough of it.
       headers: {
         'content-type': TEXT,
@@ -98,7 +97,7 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
       heartbeat: '',
     })
   }
-  return streamTurn(chatReader(events, resume, words), encoderFor(assistant, citations), {
+  return streamTurn(chatReader(events, resume, words), uiStreamEncoder({ fields: assistant, citations }), {
     headers: { ...VERSION, 'x-parley-conversation-id': conversationId },
     opensAt: 'event',
   })
@@ -107,7 +106,7 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
 /** Streams the running answer from its beginning, because clients rebuild its message; 204 if none is running. */
 export async function resume(call: OpenCall): Promise<Response> {
   const parties = await openParties(call)
-  const encoder = encoderFor(parties.assistant, citationsOf(call))
+  const encoder = uiStreamEncoder({ fields: parties.assistant, citations: citationsOf(call) })
   const name = nameIn(call)
   const running = name === undefined ? undefined : await runningTurn(parties, name)
   if (!running) return new Response(null, { status: 204 })
@@ -154,9 +153,6 @@ function citationsOf({ request, query }: OpenCall): Citations {
   if (known === undefined) throw new ApiError(400, '`citations` must be `parts` or `markdown`.')
   return known
 }
-
-const encoderFor = (assistant: Assistant, citations: Citations): UiStreamEncoder =>
-  new UiStreamEncoder({ fields: assistant, citations })
 
 // =============================================================================
 // The chat of Cloudflare's agents: `useAgent` and `useAgentChat` of the package `agents`. The hooks build the address,
@@ -237,7 +233,7 @@ const StreamPart = once(() =>
 
 /** The message that a client makes of a turn's stream (AI SDK, "UI message stream"). */
 function answerOf(turn: Turn, shape: UiStreamShape) {
-  const encoder = new UiStreamEncoder(shape)
+  const encoder = uiStreamEncoder(shape)
   const stream = eventsOf(turn)
     .map((event) => encoder.encode(event))
     .join('')

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Dialect } from '../../../src/api/ai-chat/dialect'
-import { encodeAnswer, LineEncoder, type Writing } from '../../../src/api/ai-chat/encoder'
+import { encodeAnswer, lineEncoder, type Writing } from '../../../src/api/ai-chat/encoder'
 import { documentText, WORDS } from '../../../src/api/ai-chat/words'
 import { contentOf } from '../../../src/lib/parts'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
@@ -67,7 +67,7 @@ const TURN = log(
 const SHOWN = { assistant: { citation_field: 'sourcepage' } }
 
 const stream = (events: TurnEvent[], how: Writing): string => {
-  const encoder = new LineEncoder(how)
+  const encoder = lineEncoder(how)
   return events.map((event) => encoder.encode(event)).join('')
 }
 
@@ -170,7 +170,7 @@ describe('the bytes of a turn', () => {
   it('of a failure are a line in the form that the caller reads, whatever came before', () => {
     const fault = { code: 'model_failed' as const, status: 400, message: 'OpenAI API error: no' }
     const fail = (errorForm: Writing['errorForm']) =>
-      new LineEncoder(writing('unnamed', { errorForm })).fail(fault)
+      lineEncoder(writing('unnamed', { errorForm })).fail(fault)
     expect(fail('text')).toBe(
       '{"error":"OpenAI API error: no","code":"model_failed","message":"OpenAI API error: no"}\n',
     )

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { CompletionEncoder, type CompletionShape, completion } from '../../../src/api/openai/encoder'
+import { type CompletionShape, completion, completionEncoder } from '../../../src/api/openai/encoder'
 import { contentOf } from '../../../src/lib/parts'
 import type { TurnEventBody } from '../../../src/turn/events'
 import { foldTurn } from '../../../src/turn/fold'
@@ -30,7 +30,7 @@ const GOLDEN: Record<Exclude<TurnEventBody['type'], 'results' | 'history' | 'par
 }
 
 const encode = (bodies: TurnEventBody[], includeUsage = false): string => {
-  const encoder = new CompletionEncoder(SHAPE, includeUsage)
+  const encoder = completionEncoder(SHAPE, includeUsage)
   return turnOf(bodies)
     .map((event) => encoder.encode(event))
     .join('')
@@ -44,7 +44,7 @@ const chunksOf = (stream: string) =>
 
 describe('a stream of chat completion chunks', () => {
   it('has these bytes for each event', () => {
-    const encoder = new CompletionEncoder(SHAPE, false)
+    const encoder = completionEncoder(SHAPE, false)
     const golden = structuredClone(GOLDEN)
     for (const event of turnOf(TURN)) {
       expect(encoder.encode(event), event.type).toBe(golden[event.type as keyof typeof golden].shift())
@@ -62,7 +62,7 @@ describe('a stream of chat completion chunks', () => {
   })
 
   it('ends in an error and without an end marker when the turn failed', () => {
-    expect(new CompletionEncoder(SHAPE, false).fail({ status: 503, message: 'Interrupted.' })).toBe(
+    expect(completionEncoder(SHAPE, false).fail({ status: 503, message: 'Interrupted.' })).toBe(
       'data: {"error":{"message":"Interrupted.","type":"server_error","param":null,"code":"server_error"}}\n\n',
     )
   })

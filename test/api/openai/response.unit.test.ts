@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
 import { itemId, readItemId } from '../../../src/api/openai/ids'
 import {
-  ResponseEncoder,
   type ResponseShape,
   readResponse,
+  responseEncoder,
   responseOf,
 } from '../../../src/api/openai/responses'
 import { contentOf } from '../../../src/lib/parts'
@@ -70,7 +70,7 @@ const GOLDEN: Record<Exclude<TurnEventBody['type'], 'results' | 'history' | 'par
 
 describe('a stream of a response', () => {
   it('has these bytes for each event', () => {
-    const encoder = new ResponseEncoder(SHAPE)
+    const encoder = responseEncoder(SHAPE)
     const golden = structuredClone(GOLDEN)
     for (const event of turnOf(TURN))
       expect(encoder.encode(event), event.type).toBe(golden[event.type as keyof typeof golden].shift())
@@ -78,7 +78,7 @@ describe('a stream of a response', () => {
   })
 
   it('ends failed when its turn failed', () => {
-    const encoder = new ResponseEncoder(SHAPE)
+    const encoder = responseEncoder(SHAPE)
     const failure = { status: 503, message: 'No.' }
     expect(encoder.fail(failure)).toBe(
       frame('error', 0, '"code":"server_error","message":"No.","param":null'),
@@ -94,7 +94,7 @@ describe('a stream of a response', () => {
     ['content_filter', 'content_filter'],
   ])('is incomplete where the model stopped for %s', (finish_reason, reason) => {
     const turn = turnOf([...TURN.slice(0, -1), { type: 'done', finish_reason, answer: contentOf(ANSWER) }])
-    const encoder = new ResponseEncoder(SHAPE)
+    const encoder = responseEncoder(SHAPE)
     expect(turn.map((event) => encoder.encode(event)).at(-1)).toContain('event: response.incomplete\n')
     expect(responseOf(foldTurn(turn), SHAPE)).toMatchObject({
       status: 'incomplete',

@@ -1,20 +1,20 @@
 import { expect } from 'vitest'
-import { endedTask, TaskEncoder } from '../../../src/api/a2a/encoder'
-import { AgUiEncoder } from '../../../src/api/agui/encoder'
-import { encodeAnswer, LineEncoder, type Writing } from '../../../src/api/ai-chat/encoder'
+import { endedTask, taskEncoder } from '../../../src/api/a2a/encoder'
+import { agUiEncoder } from '../../../src/api/agui/encoder'
+import { encodeAnswer, lineEncoder, type Writing } from '../../../src/api/ai-chat/encoder'
 import { WORDS } from '../../../src/api/ai-chat/words'
-import { SnippetEncoder } from '../../../src/api/ai-search'
-import { DeepChatEncoder, messageOf as deepChatMessage } from '../../../src/api/deep-chat'
-import { AskEncoder, answerOf as toolResult } from '../../../src/api/mcp/tools'
-import { LinesEncoder } from '../../../src/api/n8n'
-import { CompletionEncoder, completion } from '../../../src/api/openai/encoder'
-import { ResponseEncoder, responseOf } from '../../../src/api/openai/responses'
-import { AnswerEncoder, extOf } from '../../../src/api/opensearch/rag'
+import { snippetEncoder } from '../../../src/api/ai-search'
+import { deepChatEncoder, messageOf as deepChatMessage } from '../../../src/api/deep-chat'
+import { askEncoder, answerOf as toolResult } from '../../../src/api/mcp/tools'
+import { linesEncoder } from '../../../src/api/n8n'
+import { completion, completionEncoder } from '../../../src/api/openai/encoder'
+import { responseEncoder, responseOf } from '../../../src/api/openai/responses'
+import { answerEncoder, extOf } from '../../../src/api/opensearch/rag'
 import { answerOf, LogEncoder } from '../../../src/api/parley/encoder'
 import { linkedAnswer, sourcesOf } from '../../../src/api/shared/sources'
 import type { TurnEncoder } from '../../../src/api/shared/stream'
-import { type AnswerShape, MessageEncoder, responseBody } from '../../../src/api/typesense/encoder'
-import { UiStreamEncoder } from '../../../src/api/ui-stream/encoder'
+import { type AnswerShape, messageEncoder, responseBody } from '../../../src/api/typesense/encoder'
+import { uiStreamEncoder } from '../../../src/api/ui-stream/encoder'
 import type { Failure } from '../../../src/errors'
 import { textOf } from '../../../src/lib/parts'
 import type { TurnEvent } from '../../../src/turn/events'
@@ -105,7 +105,7 @@ const searchOf = (turn: Turn) => ({
 
 export const protocols: Record<string, Protocol> = {
   typesense: {
-    encoder: () => new MessageEncoder(SHAPE),
+    encoder: () => messageEncoder(SHAPE),
     streamed: (stream) => {
       const all = jsonOf(stream)
       const { conversation_id, message, ...body } = all.at(-1)
@@ -137,7 +137,7 @@ export const protocols: Record<string, Protocol> = {
     },
   },
   'chat completions': {
-    encoder: () => new CompletionEncoder(MODEL, false),
+    encoder: () => completionEncoder(MODEL, false),
     streamed: (stream) => {
       const deltas = jsonOf(stream).map(({ choices }) => choices[0].delta)
       const { annotations, context } = deltas.at(-1)
@@ -149,7 +149,7 @@ export const protocols: Record<string, Protocol> = {
     },
   },
   responses: {
-    encoder: () => new ResponseEncoder({ ...MODEL, previous: null, handle: 'c' }),
+    encoder: () => responseEncoder({ ...MODEL, previous: null, handle: 'c' }),
     streamed: (stream) => {
       const all = jsonOf(stream)
       const deltas = all.filter(({ type }) => type === 'response.output_text.delta')
@@ -161,7 +161,7 @@ export const protocols: Record<string, Protocol> = {
     },
   },
   'ui stream': {
-    encoder: () => new UiStreamEncoder({ fields: {}, citations: 'parts' }),
+    encoder: () => uiStreamEncoder({ fields: {}, citations: 'parts' }),
     streamed: (stream) => {
       const all = jsonOf(stream)
       const deltas = all.filter(({ type }) => type === 'text-delta')
@@ -178,7 +178,7 @@ export const protocols: Record<string, Protocol> = {
   },
   'ai chat': {
     failed: (stream) => linesOf(stream).at(-1),
-    encoder: () => new LineEncoder(WRITING),
+    encoder: () => lineEncoder(WRITING),
     streamed: (stream) => {
       const all = linesOf(stream)
       return {
@@ -195,7 +195,7 @@ export const protocols: Record<string, Protocol> = {
     },
   },
   'ui stream with links': {
-    encoder: () => new UiStreamEncoder({ fields: {}, citations: 'markdown' }),
+    encoder: () => uiStreamEncoder({ fields: {}, citations: 'markdown' }),
     streamed: (stream) => {
       const all = jsonOf(stream)
       const suggestions = all.filter(({ type }) => type === 'data-suggestions').at(-1)
@@ -208,7 +208,7 @@ export const protocols: Record<string, Protocol> = {
     says: (turn) => linkedAnswer(turn, {}),
   },
   a2a: {
-    encoder: () => new TaskEncoder(7, {}, 'c'),
+    encoder: () => taskEncoder(7, {}, 'c'),
     streamed: (stream) => {
       const all = jsonOf(stream).map(({ result }) => result)
       const updates = all.flatMap(({ artifactUpdate }) => artifactUpdate ?? [])
@@ -231,7 +231,7 @@ export const protocols: Record<string, Protocol> = {
     },
   },
   'ag-ui': {
-    encoder: () => new AgUiEncoder({ thread: 'chat', run: 'run', ignored: [] }, {}),
+    encoder: () => agUiEncoder({ thread: 'chat', run: 'run', ignored: [] }, {}),
     streamed: (stream) => {
       const all = jsonOf(stream)
       const custom = (wanted: string) =>
@@ -253,7 +253,7 @@ export const protocols: Record<string, Protocol> = {
     }),
   },
   'deep-chat': {
-    encoder: () => new DeepChatEncoder({}),
+    encoder: () => deepChatEncoder({}),
     streamed: (stream) => {
       const all = jsonOf(stream)
       return { text: textIn(all.slice(0, -1)), beside: all.at(-1) }
@@ -266,7 +266,7 @@ export const protocols: Record<string, Protocol> = {
     says: (turn) => linkedAnswer(turn, {}),
   },
   n8n: {
-    encoder: () => new LinesEncoder({}),
+    encoder: () => linesEncoder({}),
     streamed: (stream) => {
       const all = linesOf(stream)
       expect([all[0].type, all.at(-1).type]).toEqual(['begin', 'end'])
@@ -277,7 +277,7 @@ export const protocols: Record<string, Protocol> = {
     failed: (stream) => linesOf(stream).at(-1),
   },
   mcp: {
-    encoder: () => new AskEncoder(TOOLS.id, {}, TOOLS.token),
+    encoder: () => askEncoder(TOOLS.id, {}, TOOLS.token),
     streamed: (stream) => {
       const all = jsonOf(stream)
       const progress = all.slice(0, -1).map(({ params }) => params)
@@ -297,7 +297,7 @@ export const protocols: Record<string, Protocol> = {
     },
   },
   'ai search': {
-    encoder: () => new SnippetEncoder({}),
+    encoder: () => snippetEncoder({}),
     streamed: (stream) => {
       const all = jsonOf(stream)
       return {
@@ -311,7 +311,7 @@ export const protocols: Record<string, Protocol> = {
     }),
   },
   opensearch: {
-    encoder: (turn) => new AnswerEncoder(searchOf(turn)),
+    encoder: (turn) => answerEncoder(searchOf(turn)),
     streamed: (stream) => {
       const types = [...stream.matchAll(/^event: (.*)$/gm)].map(([, type]) => type)
       expect([types[0], types.at(-1)]).toEqual(['hits', 'done'])

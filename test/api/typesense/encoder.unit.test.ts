@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import {
   type AnswerShape,
   encodeMessage,
-  MessageEncoder,
+  messageEncoder,
   responseBody,
 } from '../../../src/api/typesense/encoder'
 import { contentOf } from '../../../src/lib/parts'
@@ -113,7 +113,7 @@ describe('the response', () => {
 
 describe('the stream', () => {
   const streamed = (log: TurnEvent[]): string => {
-    const encoder = new MessageEncoder(single)
+    const encoder = messageEncoder(single)
     return log.map((event) => encoder.encode(event)).join('')
   }
 

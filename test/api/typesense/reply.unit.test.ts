@@ -3,7 +3,7 @@ import {
   type AnswerShape,
   answerStreaming,
   answerWhole,
-  MessageEncoder,
+  messageEncoder,
 } from '../../../src/api/typesense/encoder'
 import { contentOf } from '../../../src/lib/parts'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
@@ -60,7 +60,7 @@ function turn() {
 }
 
 const encoded = (events: TurnEvent[]): string => {
-  const encoder = new MessageEncoder(shape)
+  const encoder = messageEncoder(shape)
   return events.map((each) => encoder.encode(each)).join('')
 }
 

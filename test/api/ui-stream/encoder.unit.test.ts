@@ -1,6 +1,6 @@
 import * as v from 'valibot'
 import { describe, expect, it } from 'vitest'
-import { UiStreamEncoder, type UiStreamShape } from '../../../src/api/ui-stream/encoder'
+import { type UiStreamShape, uiStreamEncoder } from '../../../src/api/ui-stream/encoder'
 import { contentOf } from '../../../src/lib/parts'
 import type { TurnEventBody } from '../../../src/turn/events'
 import { RETRIEVAL, TURN, turnOf } from '../turn-events'
@@ -58,7 +58,7 @@ const PART = v.variant('type', [
 ])
 
 const encode = (bodies: TurnEventBody[], shape = PARTS): string => {
-  const encoder = new UiStreamEncoder(shape)
+  const encoder = uiStreamEncoder(shape)
   return turnOf(bodies)
     .map((event) => encoder.encode(event))
     .join('')
@@ -77,7 +77,7 @@ const textOf = (stream: string): string =>
 
 describe('a UI message stream', () => {
   it('has these bytes for each event', () => {
-    const encoder = new UiStreamEncoder(PARTS)
+    const encoder = uiStreamEncoder(PARTS)
     const golden = structuredClone(GOLDEN)
     for (const event of turnOf(TURN)) {
       expect(encoder.encode(event), event.type).toBe(golden[event.type as keyof typeof golden].shift())
@@ -107,7 +107,7 @@ describe('a UI message stream', () => {
     ['before its first event', 0, ['error']],
     ['in the middle of a text', 3, ['text-delta', 'text-end', 'error']],
   ])('says why it failed %s, and then ends', (_, events, types) => {
-    const encoder = new UiStreamEncoder(PARTS)
+    const encoder = uiStreamEncoder(PARTS)
     const before = turnOf(TURN.slice(0, events)).map((event) => encoder.encode(event))
     const stream = before.join('') + encoder.fail({ status: 500, message: 'No.' })
     expect(
@@ -119,7 +119,7 @@ describe('a UI message stream', () => {
   })
 
   it('shows no error when its reader stopped it', () => {
-    const stopped = new UiStreamEncoder(PARTS).fail({
+    const stopped = uiStreamEncoder(PARTS).fail({
       code: 'stopped',
       status: 400,
       message: 'Whatever it says.',
