@@ -6,7 +6,6 @@ import { once } from '../../lib/once'
 import { isTerminal } from '../../turn/events'
 import { parseJson, readText } from '../http/body'
 import { type ChatParties, findChat, openParties } from '../http/chat-names'
-import { json } from '../http/deliver'
 import {
   INVALID_PARAMS,
   METHOD_NOT_FOUND,
@@ -18,7 +17,7 @@ import {
   rpcError,
   rpcResult,
 } from '../http/json-rpc'
-import type { OpenCall } from '../http/router'
+import type { Answered, OpenCall } from '../http/router'
 import { type AssistantQuestion, askAssistant, endedTurnOf, runningTurn, stopChat } from '../shared/assistant'
 import { requireOwn } from '../shared/foreign'
 import { chatReader, streamTurn, wholeTurn } from '../shared/stream'
@@ -44,7 +43,7 @@ const Message = once(() =>
   }),
 )
 
-export async function serve(call: OpenCall): Promise<Response> {
+export async function serve(call: OpenCall): Promise<Answered> {
   const read = once(() => readText(call.request))
   const parties = await openParties(call, {
     chat: async () => ({ name: contextIn(parseJson(await read())) }),
@@ -57,9 +56,9 @@ export async function serve(call: OpenCall): Promise<Response> {
   try {
     requireOwn(body, 'a2a', parties.assistant.name)
     const result = await dispatch(parties, message, bodyText)
-    return result instanceof Response ? result : json(rpcResult(id, result))
+    return result instanceof Response ? result : rpcResult(id, result)
   } catch (error) {
-    return json(rpcError(error, id, call.record))
+    return rpcError(error, id, call.record)
   }
 }
 

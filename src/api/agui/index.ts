@@ -1,22 +1,26 @@
 /** AG-UI, and the routes of CopilotKit's runtime on it (contract 3.6). */
 
-import { type App, type OpenCall, register } from '../http/router'
-import { askChat, openQuestion } from '../shared/assistant'
+import { listAssistants } from '../../registry/assistants'
+import { readJson } from '../http/body'
+import { admitAsker, openHere, openParties } from '../http/chat-names'
+import { type App, ASKS, type OpenCall, openRoute, register } from '../http/router'
+import { askChat, openQuestion, runningTurn, stopChat, turnsOf } from '../shared/assistant'
 import { chatReader, streamTurn } from '../shared/stream'
-import { connect, info, stop } from './copilotkit'
-import { agUiEncoder } from './encoder'
+import { agUiEncoder, reopened } from './encoder'
 import { readQuestion, readRun } from './request'
 
 export const mountAgUi = (app: App): void =>
   register(app, [
-    { method: 'POST', path: '/agui/:assistant', open: true, begins: () => true, handle: run },
-    { method: 'GET', path: '/copilotkit/info', open: true, handle: info },
-    { method: 'POST', path: '/copilotkit/agent/:assistant/run', open: true, begins: () => true, handle: run },
-    { method: 'POST', path: '/copilotkit/agent/:assistant/connect', open: true, handle: connect },
-    { method: 'POST', path: '/copilotkit/agent/:assistant/stop/:chat', open: true, handle: stop },
+    openRoute('POST', '/agui/:assistant', run, ASKS),
+    openRoute('GET', '/copilotkit/info', info),
+    openRoute('POST', '/copilotkit/agent/:assistant/run', run, ASKS),
+    openRoute('POST', '/copilotkit/agent/:assistant/connect', connect),
+    openRoute('POST', '/copilotkit/agent/:assistant/stop/:chat', async (call) => ({
+      stopped: await stopChat(await openParties(call), call.path.chat ?? ''),
+    })),
   ])
 
-export async function run(call: OpenCall): Promise<Response> {
+async function run(call: OpenCall): Promise<Response> {
   const { parties, bodyText, body } = await openQuestion(call, 'agui', (given) => ({
     name: readRun(given).thread,
   }))
@@ -32,4 +36,35 @@ export async function run(call: OpenCall): Promise<Response> {
     headers: { 'x-parley-conversation-id': conversationId },
     opensAt: 'event',
   })
+}
+
+// =============================================================================
+// Requests of CopilotKit's client to its runtime, other than runs.
+
+/** GET /info: the assistants that the key may ask, as agents. */
+async function info(call: OpenCall): Promise<object> {
+  const { env, record } = call
+  const access = await admitAsker(call)
+  const open = (await listAssistants(env)).filter((assistant) => openHere(access, assistant, record))
+  return {
+    version: '1.0',
+    mode: 'sse',
+    audioFileTranscriptionEnabled: false,
+    agents: Object.fromEntries(
+      open.map(({ name }) => [name, { name, description: `Answers from ${name}.`, className: 'HttpAgent' }]),
+    ),
+  }
+}
+
+/** Reopens a thread: sends the earlier messages, and the answer that is being written. */
+async function connect(call: OpenCall): Promise<Response> {
+  const parties = await openParties(call)
+  const { messages: _, ...asked } = readRun(await readJson(call.request))
+  const running = await runningTurn(parties, asked.thread)
+  const { turns } = await turnsOf(parties, asked.thread)
+  const { assistant } = parties
+  if (running)
+    return streamTurn(running, agUiEncoder(asked, assistant, turns), { headers: {}, opensAt: 'once' })
+  const stream = reopened(asked, assistant, turns)
+  return new Response(stream, { headers: { 'content-type': 'text/event-stream' } })
 }

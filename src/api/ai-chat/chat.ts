@@ -1,14 +1,13 @@
 /** POST /chat and /chat/stream: a question in any dialect of the AI Chat Protocol. */
 import type { Access } from '../../auth/access'
 import { chatOf } from '../../conversation/ask'
-import type { Prefetch } from '../../conversation/prefetch'
 import { once } from '../../lib/once'
 import { type Assistant, DEFAULT_ASSISTANT } from '../../registry/assistants'
 import { enter, namedUser } from '../http/admit-turn'
 import { admitAsker, openAssistant } from '../http/chat-names'
-import { deliver, json } from '../http/deliver'
+import { deliver } from '../http/deliver'
 import { canRerank, searchesBy } from '../http/plan'
-import type { RequestRecord } from '../http/request-log'
+import type { OpenCall } from '../http/router'
 import { type AssistantAnswering, askAssistant, type Changes } from '../shared/assistant'
 import { requireOwn } from '../shared/foreign'
 import { overrideRights, planOverrides } from '../shared/overrides'
@@ -27,23 +26,13 @@ import { errorResponse, FieldError, faultOf } from './errors'
 import { readChat, readChatBody, sessionIn } from './request'
 import { WORDS } from './words'
 
-/** A request to the protocol's routes. */
-export interface ChatCall {
-  env: Cloudflare.Env
-  request: Request
-  record: RequestRecord
-  prefetch: Prefetch
-  /** names in the path */
-  path: { assistant?: string; version?: string }
-}
-
 const STREAM_HEADERS = {
   'cache-control': 'no-store, no-transform',
   'x-accel-buffering': 'no',
 }
 
 /** Answers a question, or replies with an error in the caller's dialect. Never throws. */
-export async function chat(call: ChatCall, streaming: boolean): Promise<Response> {
+export async function chat(call: OpenCall, streaming: boolean): Promise<Response> {
   const signals: Signals = { ...signalsOf(call), body: {} }
   try {
     return await converse(call, streaming, signals)
@@ -53,10 +42,10 @@ export async function chat(call: ChatCall, streaming: boolean): Promise<Response
 }
 
 /** The error for a request whose body was not read. */
-export const refuse = (call: ChatCall, error: unknown): Response =>
+export const refuse = (error: unknown, call: OpenCall): Response =>
   errorResponse(faultOf(error, call.record), formOf(call, { ...signalsOf(call), body: {} }))
 
-const formOf = ({ request }: ChatCall, signals: Signals): ErrorForm =>
+const formOf = ({ request }: OpenCall, signals: Signals): ErrorForm =>
   errorFormOf(signals, new URL(request.url).searchParams.get('error_format'))
 
 /** The overrides that had no effect on the searches: those that need a reranking model, and an unknown field of vectors. */
@@ -71,7 +60,7 @@ function idleOf(env: Cloudflare.Env, changes: Changes, { retrievals }: Assistant
 
 /** Opens the assistant. Where that takes a query, the body is read meanwhile and its conversation looked up. */
 async function openMeanwhile(
-  call: ChatCall,
+  call: OpenCall,
   access: Access,
   readBody: () => ReturnType<typeof readChatBody>,
 ): Promise<Assistant> {
@@ -91,7 +80,7 @@ async function openMeanwhile(
 }
 
 /** @param signals gets the body as soon as it is read, so that errors have the right form */
-async function converse(call: ChatCall, streaming: boolean, signals: Signals): Promise<Response> {
+async function converse(call: OpenCall, streaming: boolean, signals: Signals): Promise<Response> {
   const { env, request } = call
   await enter(request)
   const access = await admitAsker(call)
@@ -153,7 +142,7 @@ async function converse(call: ChatCall, streaming: boolean, signals: Signals): P
   })
 }
 
-function signalsOf({ request: { headers }, path }: ChatCall): Omit<Signals, 'body'> {
+function signalsOf({ request: { headers }, path }: OpenCall): Omit<Signals, 'body'> {
   const version = path.version ?? headers.get(VERSION_HEADER)
   return {
     ...(version !== null && isVersion(version) && { version }),
@@ -164,7 +153,7 @@ function signalsOf({ request: { headers }, path }: ChatCall): Omit<Signals, 'bod
 const VERSION_HEADER = 'ai-chat-protocol-version'
 
 /** @throws FieldError 404 for an unknown version in the path, 400 for one in the header */
-function requireVersion({ request, path }: ChatCall): void {
+function requireVersion({ request, path }: OpenCall): void {
   const version = path.version ?? request.headers.get(VERSION_HEADER)
   if (version === null || version === undefined || isVersion(version)) return
   const known = `There is no version \`${version.slice(0, 50)}\` of the protocol. The known ones are: ${VERSIONS.join(', ')}.`
@@ -175,9 +164,10 @@ function requireVersion({ request, path }: ChatCall): void {
 // The requests of the Azure Search demo's front end before its first question: which of its options to show, and
 // whether users must sign in. The types are those of its `api/models.ts` and `authConfig.ts`.
 
-/** GET /config. Options that the assistant does not allow are not shown. Never throws. */
-export const frontConfig = (call: ChatCall): Promise<Response> =>
-  answer(call, ({ overrides }) => ({
+/** GET /config. Options that the assistant does not allow are not shown. @throws ApiError */
+export async function frontConfig(call: OpenCall): Promise<object> {
+  const { overrides } = await openAsked(call)
+  return {
     showSemanticRankerOption: overrides.includes('semantic_ranker') && canRerank(call.env),
     showVectorOption: overrides.includes('retrieval_mode'),
     showReasoningEffortOption: false,
@@ -204,11 +194,13 @@ export const frontConfig = (call: ChatCall): Promise<Response> =>
     ragSendImageSources: false,
     webSourceEnabled: false,
     sharepointSourceEnabled: false,
-  }))
+  }
+}
 
-/** GET /auth_setup. Nobody signs in: the key decides who may ask. Never throws. */
-export const authSetup = (call: ChatCall): Promise<Response> =>
-  answer(call, () => ({
+/** GET /auth_setup. Nobody signs in: the key decides who may ask. @throws ApiError */
+export async function authSetup(call: OpenCall): Promise<object> {
+  await openAsked(call)
+  return {
     useLogin: false,
     requireAccessControl: false,
     enableUnauthenticatedAccess: true,
@@ -224,17 +216,9 @@ export const authSetup = (call: ChatCall): Promise<Response> =>
     },
     loginRequest: { scopes: [] },
     tokenRequest: { scopes: [] },
-  }))
-
-async function answer(
-  call: ChatCall,
-  say: (assistant: Awaited<ReturnType<typeof openAssistant>>) => unknown,
-): Promise<Response> {
-  const { path } = call
-  try {
-    const access = await admitAsker(call)
-    return json(say(await openAssistant(call, access, path.assistant ?? DEFAULT_ASSISTANT)))
-  } catch (error) {
-    return refuse(call, error)
   }
 }
+
+/** The assistant of the path, for a request without a question. @throws ApiError */
+const openAsked = async (call: OpenCall): Promise<Assistant> =>
+  openAssistant(call, await admitAsker(call), call.path.assistant ?? DEFAULT_ASSISTANT)

@@ -10,8 +10,8 @@ import { quoted } from '../../search/filter/parse'
 import type { Document } from '../../search/types'
 import { labelOf, meaningOf } from '../../turn/passage'
 import { admitAsker, openAssistant } from '../http/chat-names'
+import type { OpenCall } from '../http/router'
 import { lookUp, wholeText } from '../shared/sources'
-import { type ChatCall, refuse } from './chat'
 
 /** Documents of one citation: the pages of a file. */
 const MOST_PAGES = 250
@@ -24,28 +24,24 @@ const HEADERS = {
   'x-content-type-options': 'nosniff',
 }
 
-/** @param label the citation, url-decoded once. Never throws. */
-export async function content(call: ChatCall, label: string): Promise<Response> {
-  try {
-    const texts = await textsBehind(call, label)
-    if (texts.length === 0) throw new ApiError(404, 'There is no such document.')
-    return new Response(texts.join('\n\n'), { headers: HEADERS })
-  } catch (error) {
-    return refuse(call, error)
-  }
+/** The label of the path is the citation, url-decoded once. @throws ApiError */
+export async function content(call: OpenCall): Promise<Response> {
+  const texts = await textsBehind(call)
+  if (texts.length === 0) throw new ApiError(404, 'There is no such document.')
+  return new Response(texts.join('\n\n'), { headers: HEADERS })
 }
 
-async function textsBehind(call: ChatCall, label: string): Promise<string[]> {
-  const { env, path } = call
+async function textsBehind(call: OpenCall): Promise<string[]> {
+  const { label = '' } = call.path
   const access = await admitAsker(call)
-  const assistant = await openAssistant(call, access, path.assistant ?? DEFAULT_ASSISTANT)
+  const assistant = await openAssistant(call, access, call.path.assistant ?? DEFAULT_ASSISTANT)
   if (label.length > LONGEST_LABEL) return []
   const { citation_field: field, url_field: urlField } = assistant
   const labelling = field === undefined ? {} : { field }
   // Front ends append the place within the document to the name.
   const wanted = label.replace(/ \([^()]*\)$/, '')
   for (const { filter, isMeant } of meaningsOf(wanted, field)) {
-    const documents = await lookUp(env, access, assistant, { filterBy: filter, perPage: MOST_PAGES })
+    const documents = await lookUp(call.env, access, assistant, { filterBy: filter, perPage: MOST_PAGES })
     const found = documents
       .map(({ document }) => ({ document, name: labelOf(document, labelling) }))
       .filter(({ document, name }) => isMeant(document, name))

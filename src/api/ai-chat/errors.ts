@@ -1,6 +1,6 @@
 /** Errors of the AI Chat Protocol (contract chat-protocols 1.7). */
 import { ApiError, type Failure, inFull } from '../../errors'
-import { type ErrorTable, type FailedRequest, failureOf, rowOf } from '../http/deliver'
+import { type ErrorTable, type FailedRequest, failureOf, rowOf, toRetry } from '../http/deliver'
 import { ImpossibleChange } from '../http/plan'
 import { OverrideError } from '../shared/overrides'
 import type { ErrorForm } from './dialect'
@@ -134,8 +134,5 @@ export function errorBody({ status, code, message, field }: ChatFault, form: Err
   return { error: message, code, message, ...place }
 }
 
-export function errorResponse(fault: ChatFault, form: ErrorForm): Response {
-  const response = Response.json(errorBody(fault, form), { status: fault.status })
-  if (fault.retryAfter !== undefined) response.headers.set('retry-after', String(fault.retryAfter))
-  return response
-}
+export const errorResponse = (fault: ChatFault, form: ErrorForm): Response =>
+  toRetry(Response.json(errorBody(fault, form), { status: fault.status }), fault)

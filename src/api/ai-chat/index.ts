@@ -3,59 +3,40 @@
  * append `/stream` to the URL that they are given, and drop its query. `/ask` is where front ends of the Azure Search demos
  * send questions of one turn.
  */
-import { Prefetch } from '../../conversation/prefetch'
 import { ApiError } from '../../errors'
-import { leave } from '../http/admit-turn'
-import { discardBody } from '../http/body'
-import { newRecord } from '../http/request-log'
-import { type App, addRoute, register } from '../http/router'
-import { authSetup, type ChatCall, chat, frontConfig, refuse } from './chat'
+import { type Answered, type App, type OpenCall, openRoute, type Route, register } from '../http/router'
+import { authSetup, chat, frontConfig, refuse } from './chat'
 import { content } from './content'
 
-const PREFIXES = ['', '/a/:assistant', '/v/:version', '/a/:assistant/v/:version']
+const ask = (call: OpenCall): Promise<Response> => chat(call, false)
+const stream = (call: OpenCall): Promise<Response> => chat(call, true)
 
-type Handler = (call: ChatCall, label: string) => Promise<Response>
+export const mountAiChat = (app: App): void =>
+  register(app, [
+    ...['', '/a/:assistant'].flatMap((prefix) => [
+      openRoute('GET', `${prefix}/config`, frontConfig, { refuse }),
+      openRoute('GET', `${prefix}/auth_setup`, authSetup, { refuse }),
+      // Not the other methods: `ask` may be an index of OpenSearch's.
+      openRoute('POST', `${prefix}/ask`, ask),
+    ]),
+    ...['', '/a/:assistant', '/v/:version', '/a/:assistant/v/:version'].flatMap((prefix) => [
+      only('POST', `${prefix}/chat`, ask),
+      only('POST', `${prefix}/chat/stream`, stream),
+      only('GET', `${prefix}/content/:label{.+}`, content),
+    ]),
+  ])
 
-export function mountAiChat(app: App): void {
-  for (const prefix of ['', '/a/:assistant']) {
-    register(app, [
-      { method: 'GET', path: `${prefix}/config`, open: true, handle: frontConfig },
-      { method: 'GET', path: `${prefix}/auth_setup`, open: true, handle: authSetup },
-    ])
-    // Not the other methods: `ask` may be an index of OpenSearch's.
-    mount(app, 'POST', `${prefix}/ask`, (call) => chat(call, false), 'POST')
-  }
-  for (const prefix of PREFIXES) {
-    mount(app, 'POST', `${prefix}/chat`, (call) => chat(call, false))
-    mount(app, 'POST', `${prefix}/chat/stream`, (call) => chat(call, true))
-    mount(app, 'GET', `${prefix}/content/:label{.+}`, content)
-  }
-}
-
-function mount(
-  app: App,
-  method: 'GET' | 'POST',
-  path: string,
-  handle: Handler,
-  takes: 'ALL' | 'POST' = 'ALL',
-): void {
-  addRoute(app, takes, path, async (context) => {
-    const request = context.req.raw
-    const record = context.get('record') ?? newRecord(request)
-    record.route = path
-    const { label = '', ...names } = context.req.param() as Record<string, string>
-    const { env } = context
-    const call: ChatCall = { env, request, record, prefetch: new Prefetch(env, record), path: names }
-    const isMethod = request.method === method || (method === 'GET' && request.method === 'HEAD')
-    const response = isMethod ? await handle(call, label) : notAllowed(call, method)
-    leave(request)
-    await discardBody(request)
-    return response
-  })
-}
-
-function notAllowed(call: ChatCall, method: string): Response {
-  const response = refuse(call, new ApiError(405, `Only ${method} is answered here.`))
-  response.headers.set('allow', method)
-  return response
-}
+/** A route that refuses all other methods in the protocol's words. */
+const only = (method: 'GET' | 'POST', path: string, handle: (call: OpenCall) => Promise<Answered>): Route =>
+  openRoute(
+    'ALL',
+    path,
+    (call) => {
+      const given = call.request.method
+      if (given === method || (method === 'GET' && given === 'HEAD')) return handle(call)
+      const response = refuse(new ApiError(405, `Only ${method} is answered here.`), call)
+      response.headers.set('allow', method)
+      return response
+    },
+    { refuse },
+  )

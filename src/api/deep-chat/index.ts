@@ -8,7 +8,7 @@ import type { Turn } from '../../turn/fold'
 import type { TranscriptMessage } from '../../turn/look-back'
 import { shaped } from '../http/body'
 import { openParties } from '../http/chat-names'
-import { deliver, failureOf, refusal } from '../http/deliver'
+import { deliver, failureOf, json, toRetry } from '../http/deliver'
 import { type App, ASKS, type OpenCall, openRoute, register } from '../http/router'
 import { askChat, openQuestion, turnsOf } from '../shared/assistant'
 import { CitationLinks, linkedAnswer, type SourceFields, sourcesOf } from '../shared/sources'
@@ -51,7 +51,7 @@ async function history(call: OpenCall): Promise<object[]> {
 /** deep-chat shows the text in `error`. */
 function refuse(error: unknown, { record }: OpenCall): Response {
   const failure = failureOf(error, record)
-  return refusal({ error: inFull(failure) }, failure)
+  return toRetry(json({ error: inFull(failure) }, failure.status), failure)
 }
 
 export const mountDeepChat = (app: App): void =>

@@ -190,18 +190,13 @@ export function failureOf(
 /** The answer to a thrown error. */
 export function errorResponse(error: unknown, request?: FailedRequest): Response {
   const failure = failureOf(error, request)
-  const { message, detail } = failure
+  const { status, message, detail } = failure
   // Clients of Typesense pass on unknown keys.
-  return refusal({ message, ...(detail !== undefined && { detail }) }, failure)
+  return toRetry(json({ message, ...(detail !== undefined && { detail }) }, status), failure)
 }
 
-/** An answer that tells of a failure, and when to ask again. @param status of the failure, or another one */
-export function refusal(
-  body: unknown,
-  { retryAfter, ...failure }: Pick<Failure, 'status' | 'retryAfter'>,
-  status = failure.status,
-): Response {
-  const response = json(body, status)
+/** An answer that says when to ask again, if its failure does. */
+export function toRetry(response: Response, { retryAfter }: Pick<Failure, 'retryAfter'>): Response {
   if (retryAfter !== undefined) response.headers.set('retry-after', String(retryAfter))
   return response
 }

@@ -3,7 +3,7 @@ import * as v from 'valibot'
 import { ApiError, inFull } from '../../errors'
 import { once } from '../../lib/once'
 import { codeOf } from '../../turn/errors'
-import { type FailedRequest, failureOf } from './deliver'
+import { type FailedRequest, failureOf, toRetry } from './deliver'
 
 export const PARSE_ERROR = -32700
 export const INVALID_REQUEST = -32600
@@ -73,10 +73,8 @@ export function rpcError(error: unknown, id: RpcId | null, request?: FailedReque
 
 /** A request that failed as a whole, with its HTTP status. */
 export function rpcRefusal(error: unknown, request?: FailedRequest): Response {
-  const { status, retryAfter } = failureOf(error, request)
-  const response = Response.json(rpcError(error, null, request), { status })
-  if (retryAfter !== undefined) response.headers.set('retry-after', String(retryAfter))
-  return response
+  const failure = failureOf(error, request)
+  return toRetry(Response.json(rpcError(error, null, request), { status: failure.status }), failure)
 }
 
 /** One message as server-sent event. */

@@ -10,7 +10,7 @@ import { enter, leave } from './admit-turn'
 import { discardBody, parseQuery } from './body'
 import { typesenseKey } from './cors'
 import { errorResponse, json } from './deliver'
-import { newRecord, type RequestRecord } from './request-log'
+import type { RequestRecord } from './request-log'
 
 /** A request with its route, whose key has been checked. */
 export interface Call {
@@ -34,7 +34,8 @@ export type OpenCall = Omit<Call, 'access'> & { access?: Access }
 export type Answered = Response | object
 
 interface RouteBase {
-  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
+  /** `ALL`: those that no route before it takes */
+  method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE' | 'ALL'
   /** Hono's syntax. A key has to allow `:collection` as well as the action */
   path: string
   /** the registry rows that a question here names, besides `:assistant`; they are read together with the key */
@@ -78,29 +79,28 @@ type Env = { Bindings: Cloudflare.Env; Variables: { record: RequestRecord } }
 type Handler = (context: Context<Env>) => Promise<Response>
 
 /**
- * Adds one route, as Hono's `on` does for an app without a base path. `on` accepts lists of methods and paths, copies
- * them, and joins each path with the base path. For hundreds of routes that is a noticeable part of the start-up.
+ * Registers routes. Order matters if a parameter could match a fixed word.
+ *
+ * They are added as Hono's `on` does for an app without a base path. `on` accepts lists of methods and paths, copies them, and joins
+ * each path with the base path. For hundreds of routes that is a noticeable part of the start-up.
  */
-export function addRoute(app: App, method: Route['method'] | 'ALL', path: string, handler: Handler): void {
-  const route = { basePath: '/', path, method, handler }
-  app.router.add(method, path, [handler, route])
-  app.routes.push(route)
-}
-
-/** Registers routes. Order matters if a parameter could match a fixed word. */
 export function register(app: App, routes: Route[]): void {
   for (const route of routes) {
-    addRoute(app, route.method, route.path, async (context) => {
+    const { method, path } = route
+    const handler: Handler = async (context) => {
       const request = context.req.raw
-      const record = context.get('record') ?? newRecord(request)
-      record.route = route.path
+      const record = context.get('record')
+      record.route = path
       const response = await serve(route, context.env, request, context.req.param(), record).catch((error) =>
         errorResponse(error, record),
       )
       leave(request)
       await discardBody(request)
       return response
-    })
+    }
+    const added = { basePath: '/', path, method, handler }
+    app.router.add(method, path, [handler, added])
+    app.routes.push(added)
   }
 }
 

@@ -9,7 +9,6 @@ import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { parseJson, readText } from '../http/body'
 import { openParties } from '../http/chat-names'
-import { json } from '../http/deliver'
 import {
   INVALID_REQUEST,
   METHOD_NOT_FOUND,
@@ -20,7 +19,7 @@ import {
   rpcError,
   rpcResult,
 } from '../http/json-rpc'
-import type { OpenCall } from '../http/router'
+import type { Answered, OpenCall } from '../http/router'
 import type { Session } from './tools'
 import {
   callTool,
@@ -38,7 +37,7 @@ export const VERSIONS = ['2025-11-25', '2025-06-18', '2025-03-26']
 /** Messages in one request, which revision 2025-03-26 allows. */
 const MOST_MESSAGES = 20
 
-export async function serve(call: OpenCall): Promise<Response> {
+export async function serve(call: OpenCall): Promise<Answered> {
   const read = once(() => readText(call.request))
   const parties = await openParties(call, {
     chat: async () => ({ name: conversationIn(parsed(await read())), onlyId: true }),
@@ -51,7 +50,7 @@ export async function serve(call: OpenCall): Promise<Response> {
   const message = readMessage(body)
   if (message?.id === undefined) return new Response(null, { status: 202 })
   const streamed = await streamTool(session, message)
-  return streamed ?? json(await reply(session, message))
+  return streamed ?? reply(session, message)
 }
 
 /** @throws RpcError for a revision that this server does not speak. Requests before the first choice name none */
@@ -78,7 +77,7 @@ function parsed(text: string): unknown {
 const SEARCHING = ['tools/call', 'resources/list', 'resources/read']
 
 /** Each request counts towards the key's rate. A question needs a request of its own. */
-async function serveBatch(session: Session, body: unknown[]): Promise<Response> {
+async function serveBatch(session: Session, body: unknown[]): Promise<Answered> {
   if (body.length === 0 || body.length > MOST_MESSAGES) {
     throw new RpcError(INVALID_REQUEST, `Send 1 to ${MOST_MESSAGES} messages in one request.`)
   }
@@ -93,10 +92,10 @@ async function serveBatch(session: Session, body: unknown[]): Promise<Response> 
   for (const message of messages) {
     if (message?.id !== undefined) replies.push(await reply(session, message))
   }
-  return replies.length === 0 ? new Response(null, { status: 202 }) : json(replies)
+  return replies.length === 0 ? new Response(null, { status: 202 }) : replies
 }
 
-async function reply(session: Session, message: RpcRequest): Promise<unknown> {
+async function reply(session: Session, message: RpcRequest): Promise<object> {
   const id = message.id!
   try {
     return rpcResult(id, await dispatch(session, message))

@@ -20,7 +20,6 @@ import { type Assistant, DEFAULT_ASSISTANT, findAssistant, listAssistants } from
 import type { SearchParameters } from '../../search/types'
 import { parseJson, readText } from '../http/body'
 import { findHistory, findOpenModel, openHere, openTo, requireListed } from '../http/chat-names'
-import { json } from '../http/deliver'
 import { originOf, type RequestRecord } from '../http/request-log'
 import type { OpenCall } from '../http/router'
 import { textIn } from '../shared/foreign'
@@ -57,7 +56,7 @@ const readBody = async ({ request }: OpenCall): Promise<unknown> => {
   return text.trim() === '' ? {} : parseJson(text)
 }
 
-export async function createConversation(call: OpenCall): Promise<Response> {
+export async function createConversation(call: OpenCall): Promise<object> {
   const { env } = call
   const caller = await callerOf(call, 'say')
   // Each creation makes an object and a row, like a first question.
@@ -74,33 +73,33 @@ export async function createConversation(call: OpenCall): Promise<Response> {
   })
   const row = await openConversationRow(env, caller.asker, id)
   await say(env, caller, row, said)
-  return json(shown(row))
+  return shown(row)
 }
 
-export async function getConversation(call: OpenCall): Promise<Response> {
+export async function getConversation(call: OpenCall): Promise<object> {
   const { asker } = await callerOf(call, 'get')
-  return json(shown(await openConversationRow(call.env, asker, call.path.id ?? '')))
+  return shown(await openConversationRow(call.env, asker, call.path.id ?? ''))
 }
 
 /** The metadata given replaces all that was there. */
-export async function updateConversation(call: OpenCall): Promise<Response> {
+export async function updateConversation(call: OpenCall): Promise<object> {
   const { env, path } = call
   const { asker } = await callerOf(call, 'update')
   const row = await openConversationRow(env, asker, path.id ?? '')
   const { metadata } = checkBody(bodies().Change, await readBody(call))
   const gone = Object.fromEntries(Object.keys(metadataOf(row)).map((name) => [name, null]))
   await changeMemory(env, asker, row, { additional_info: { ...gone, ...metadata } })
-  return json(shown(await openConversationRow(env, asker, row.id)))
+  return shown(await openConversationRow(env, asker, row.id))
 }
 
-export async function removeConversation(call: OpenCall): Promise<Response> {
+export async function removeConversation(call: OpenCall): Promise<object> {
   const { asker } = await callerOf(call, 'delete')
   const { id } = await openConversationRow(call.env, asker, call.path.id ?? '')
   await deleteConversation(call.env, asker, id, originOf(call.record))
-  return json({ id, object: 'conversation.deleted', deleted: true })
+  return { id, object: 'conversation.deleted', deleted: true }
 }
 
-export async function listItems(call: OpenCall): Promise<Response> {
+export async function listItems(call: OpenCall): Promise<object> {
   const { env, path, query } = call
   const { asker } = await callerOf(call, 'get')
   const { limit, order, after } = pageOf(query)
@@ -109,32 +108,32 @@ export async function listItems(call: OpenCall): Promise<Response> {
   if (order === 'desc') items.reverse()
   const from = after ? 1 + items.indexOf(itemIn(items, row, after)) : 0
   const page = items.slice(from, from + limit).map((item) => shownItem(row, item))
-  return json(shownPage(page, from + limit < items.length))
+  return shownPage(page, from + limit < items.length)
 }
 
-export async function getItem(call: OpenCall): Promise<Response> {
+export async function getItem(call: OpenCall): Promise<object> {
   const { env, path } = call
   const { asker } = await callerOf(call, 'get')
   const row = await openConversationRow(env, asker, path.id ?? '')
-  return json(shownItem(row, itemIn(await itemsOf(env, row), row, path.item ?? '')))
+  return shownItem(row, itemIn(await itemsOf(env, row), row, path.item ?? ''))
 }
 
 /** The rest of its turn stays. */
-export async function removeItem(call: OpenCall): Promise<Response> {
+export async function removeItem(call: OpenCall): Promise<object> {
   const { env, path } = call
   const { asker } = await callerOf(call, 'delete')
   const row = await openConversationRow(env, asker, path.id ?? '')
   await deleteItem(env, asker, row, itemIn(await itemsOf(env, row), row, path.item ?? ''))
-  return json(shown(row))
+  return shown(row)
 }
 
-export async function createItems(call: OpenCall): Promise<Response> {
+export async function createItems(call: OpenCall): Promise<object> {
   const { env, path } = call
   const caller = await callerOf(call, 'say')
   const row = await openConversationRow(env, caller.asker, path.id ?? '')
   const said = messagesIn(checkBody(bodies().More, await readBody(call)).items)
   await requireTrusted(env, caller, row)
-  return json(shownPage(await say(env, caller, row, said), false))
+  return shownPage(await say(env, caller, row, said), false)
 }
 
 const shown = (row: MemoryRow) => ({

@@ -1,6 +1,6 @@
 /** Errors in OpenAI's shape: `{"error": {message, type, param, code}}`. */
 import { type Failure, inFull } from '../../errors'
-import { type ErrorTable, type FailedRequest, failureOf, rowOf } from '../http/deliver'
+import { type ErrorTable, type FailedRequest, failureOf, rowOf, toRetry } from '../http/deliver'
 import { InvalidParameter } from './question'
 
 /** The error for a client. If the words or the status are absent, the failure's own are used. */
@@ -61,9 +61,7 @@ export function openAiError(error: unknown, request?: FailedRequest): Response {
   const { words = failure.message } = rowOf(TABLE, failure)
   const message = inFull({ ...failure, message: words })
   const body = errorBody({ ...failure, message }, param, type)
-  const response = Response.json(body, { status: failure.status })
-  if (failure.retryAfter !== undefined) response.headers.set('retry-after', String(failure.retryAfter))
-  return response
+  return toRetry(Response.json(body, { status: failure.status }), failure)
 }
 
 /** The assistant does not exist, or the key may not ask it. */

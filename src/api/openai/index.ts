@@ -15,8 +15,7 @@ import { byteLength } from '../../turn/prompt'
 import { parseJson, readText } from '../http/body'
 import { admitAsker, openAssistant, openHere, openTo, requireListed } from '../http/chat-names'
 import { presentedKey } from '../http/cors'
-import { json } from '../http/deliver'
-import { type App, type OpenCall, type Route, register } from '../http/router'
+import { type Answered, type App, type OpenCall, openRoute, type Route, register } from '../http/router'
 import { searchDocuments } from '../shared/sources'
 import { complete, completeText, respond } from './ask-model'
 import {
@@ -34,26 +33,12 @@ import { checkBody, InvalidParameter, requireQuestion } from './question'
 import { cancelResponse, deleteResponse, getResponse, listInputItems } from './stored'
 
 /** A route with all errors in the protocol's shape. */
-const route = (
-  method: Route['method'],
-  path: string,
-  handle: (call: OpenCall) => Promise<Response> | Response,
-): Route => ({
-  method,
-  path,
-  open: true,
-  handle: async (call) => {
-    try {
-      return await handle(call)
-    } catch (error) {
-      return openAiError(error, call.record)
-    }
-  },
-})
+const route = (method: Route['method'], path: string, handle: (call: OpenCall) => Promise<Answered>): Route =>
+  openRoute(method, path, handle, { refuse: (error, { record }) => openAiError(error, record) })
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
-const nowhere = ({ request }: OpenCall): never => {
+const nowhere = async ({ request }: OpenCall): Promise<never> => {
   const { pathname } = new URL(request.url)
   throw new ApiError(404, `There is no ${request.method} ${pathname} here: see docs/chat-protocols.md.`)
 }
@@ -85,17 +70,14 @@ export const mountOpenAi = (app: App): void =>
 // =============================================================================
 // Lists as models the assistants that a key may ask.
 
-async function listModels(call: OpenCall): Promise<Response> {
+async function listModels(call: OpenCall): Promise<object> {
   const { env, record } = call
   const access = await admitAsker(call)
   const all = await listAssistants(env)
-  return json({
-    object: 'list',
-    data: all.filter((assistant) => openHere(access, assistant, record)).map(modelOf),
-  })
+  return { object: 'list', data: all.filter((assistant) => openHere(access, assistant, record)).map(modelOf) }
 }
 
-async function getModel(call: OpenCall): Promise<Response> {
+async function getModel(call: OpenCall): Promise<object> {
   const { env, record, path } = call
   const access = await admitAsker(call)
   const name = path.model ?? ''
@@ -105,7 +87,7 @@ async function getModel(call: OpenCall): Promise<Response> {
   })
   if (openTo(access, assistant) === undefined) throw unknownModel(name)
   requireListed(assistant, record)
-  return json(modelOf(assistant))
+  return modelOf(assistant)
 }
 
 const modelOf = ({ name, created_at }: ShownAssistant) => ({
@@ -137,7 +119,7 @@ const body = once(() => {
 })
 
 /** A provider charges for each text, so keys made for pages embed none. */
-async function embed({ env, request, record }: OpenCall): Promise<Response> {
+async function embed({ env, request, record }: OpenCall): Promise<object> {
   record.action = SEARCH_ACTION
   const access = await admit(env, presentedKey(request), SEARCH_ACTION, undefined, record)
   if (access.forPages) {
@@ -170,7 +152,7 @@ async function embed({ env, request, record }: OpenCall): Promise<Response> {
     vectors.push(...(await model.embed(texts.slice(at, at + model.batchSize), 'document')))
   }
   const tokens = texts.reduce((sum, text) => sum + Math.ceil(byteLength(text) / BYTES_A_TOKEN), 0)
-  return json({
+  return {
     object: 'list',
     data: vectors.map((vector, index) => ({
       object: 'embedding',
@@ -179,7 +161,7 @@ async function embed({ env, request, record }: OpenCall): Promise<Response> {
     })),
     model: name,
     usage: { prompt_tokens: tokens, total_tokens: tokens },
-  })
+  }
 }
 
 /** 32-bit numbers, the lowest byte first, as OpenAI's clients read them. */
@@ -239,7 +221,7 @@ const searchBody = once(() =>
   }),
 )
 
-async function searchStore(call: OpenCall): Promise<Response> {
+async function searchStore(call: OpenCall): Promise<object> {
   const { env, request, record, path } = call
   const access = await admitAsker(call)
   const id = path.store ?? ''
@@ -259,7 +241,7 @@ async function searchStore(call: OpenCall): Promise<Response> {
   requireQuestion(asked, 'query')
   const top = most ?? MOST_BY_DEFAULT
   const { query: searched, found } = await searchDocuments({ env, access, assistant, record }, asked, top)
-  return json({
+  return {
     object: 'vector_store.search_results.page',
     search_query: [searched],
     data: found
@@ -273,5 +255,5 @@ async function searchStore(call: OpenCall): Promise<Response> {
       })),
     has_more: false,
     next_page: null,
-  })
+  }
 }

@@ -10,8 +10,7 @@ import { textOf } from '../../lib/parts'
 import { findAssistant } from '../../registry/assistants'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import type { Asker } from '../../turn/request'
-import { json } from '../http/deliver'
-import type { OpenCall } from '../http/router'
+import type { Answered, OpenCall } from '../http/router'
 import { chatReader, endedReader, streamTurn } from '../shared/stream'
 import { messageItem, pageOf, shownPage } from './conversations'
 import { errorBody } from './errors'
@@ -20,11 +19,11 @@ import { callerOf, InvalidParameter, openConversationRow } from './question'
 import { frameOf, type ResponseShape, responseEncoder, responseOf } from './responses'
 
 /** `?stream=true` sends the answer's events from the first on, and follows it while it is written. */
-export async function getResponse(call: OpenCall): Promise<Response> {
+export async function getResponse(call: OpenCall): Promise<Answered> {
   const { env, query } = call
   const { asker } = await callerOf(call, 'get')
   const { place, row, handle } = await openResponse(call, asker)
-  if (query.stream !== 'true') return json(await storedResponse(env, asker, row, place, handle))
+  if (query.stream !== 'true') return storedResponse(env, asker, row, place, handle)
   if (query.starting_after) {
     throw new InvalidParameter(
       'Events are numbered anew in each stream. Leave `starting_after` out: the stream begins with the first event.',
@@ -49,15 +48,15 @@ export async function getResponse(call: OpenCall): Promise<Response> {
   return streamTurn(chatReader(events, resume), encoder, streaming)
 }
 
-export async function deleteResponse(call: OpenCall): Promise<Response> {
+export async function deleteResponse(call: OpenCall): Promise<object> {
   const { asker } = await callerOf(call, 'delete')
   const { place, row } = await openResponse(call, asker)
   if (!(await deleteTurnOf(call.env, asker, row, place.turn))) throw responseNotFound(place)
-  return json({ id: call.path.response, object: 'response', deleted: true })
+  return { id: call.path.response, object: 'response', deleted: true }
 }
 
 /** Stops an answer that is being written. Nothing of it is stored. */
-export async function cancelResponse(call: OpenCall): Promise<Response> {
+export async function cancelResponse(call: OpenCall): Promise<object> {
   const { env } = call
   const { asker } = await callerOf(call, 'stop')
   const { place, row, handle } = await openResponse(call, asker)
@@ -68,11 +67,11 @@ export async function cancelResponse(call: OpenCall): Promise<Response> {
   }
   unwrap(await conversationObject(env, place.conversation).stop(asker))
   const { turn, created } = (await endedTurn(env, asker, place)) ?? { turn: running }
-  return json({ ...frameOf(turn, await shapeOf(env, row, turn, handle, created), 'cancelled'), output: [] })
+  return { ...frameOf(turn, await shapeOf(env, row, turn, handle, created), 'cancelled'), output: [] }
 }
 
 /** The question. What was said before it belongs to earlier responses. */
-export async function listInputItems(call: OpenCall): Promise<Response> {
+export async function listInputItems(call: OpenCall): Promise<object> {
   const { env, query } = call
   const { asker } = await callerOf(call, 'get')
   const { place } = await openResponse(call, asker)
@@ -81,7 +80,7 @@ export async function listInputItems(call: OpenCall): Promise<Response> {
   const id = itemId(conversation, { turn, role: 'user' })
   const item = messageItem({ role: 'user', text: textOf(question) }, id)
   const { after } = pageOf(query)
-  return json(shownPage(after === id ? [] : [item], false))
+  return shownPage(after === id ? [] : [item], false)
 }
 
 async function openResponse(

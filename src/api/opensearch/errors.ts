@@ -1,7 +1,7 @@
 /** Errors in OpenSearch's shape: `{"error": {root_cause, type, reason}, "status"}`. */
 import { ApiError, type Failure, inFull } from '../../errors'
 import { nearest } from '../../lib/nearest'
-import { type FailedRequest, failureOf } from '../http/deliver'
+import { type FailedRequest, failureOf, toRetry } from '../http/deliver'
 
 export type Json = Record<string, unknown>
 
@@ -149,8 +149,7 @@ const failedSearch = (cause: Json) => ({
 export function openSearchError(error: unknown, request: FailedRequest, asksBrowser: boolean): Response {
   if (error instanceof PlainError) return answer({ error: error.message, status: error.status }, error.status)
   const { body, retryAfter } = errorEnvelope(error, request)
-  const response = answer(body, body.status)
-  if (retryAfter !== undefined) response.headers.set('retry-after', String(retryAfter))
+  const response = toRetry(answer(body, body.status), { retryAfter })
   // With this header a browser would open its own password window.
   if (body.status === 401 && !asksBrowser && !(error instanceof OpenSearchError)) {
     response.headers.set('www-authenticate', 'Basic realm="Parley", charset="UTF-8"')

@@ -11,10 +11,10 @@ import { ownObject } from '../../registry/engines'
 import type { Outline } from '../../search/collection/outline'
 import type { CollectionRpc } from '../../search/collection/rpc'
 import { isObject } from '../../search/schema/values'
-import { badJson, discardBody, readText } from '../http/body'
+import { badJson, readText } from '../http/body'
 import { presentedKey } from '../http/cors'
 import { notFound } from '../http/deliver'
-import { type App, addRoute, type Call, type OpenCall, type Route, register } from '../http/router'
+import { type App, type Call, type OpenCall, openRoute, type Route, register } from '../http/router'
 import {
   answer,
   illegalArgument,
@@ -94,24 +94,19 @@ export function registerAll(
 ): void {
   const methods = new Map<string, Method[]>()
   for (const row of routes) methods.set(row[1], [...(methods.get(row[1]) ?? []), ...methodsOf(row)])
-  register(
-    app,
-    routes.flatMap((row) => methodsOf(row).map((method) => routeOf(row, method, reserved))),
-  )
-  for (const [path, own] of methods) {
-    addRoute(app, 'ALL', path, async (context) => {
-      const request = context.req.raw
-      const { collection } = context.req.param() as Record<string, string>
-      context.get('record').route = path
-      await discardBody(request)
-      const other = elsewhere(collection, reserved, request)
-      if (other !== undefined) return other
-      const allowed = [...new Set(own)].sort().join(', ')
-      const response = incorrectMethod(request, allowed)
-      response.headers.set('allow', allowed)
-      return response
-    })
-  }
+  register(app, [
+    ...routes.flatMap((row) => methodsOf(row).map((method) => routeOf(row, method, reserved))),
+    ...[...methods].map(([path, own]) =>
+      openRoute('ALL', path, ({ request, path: { collection } }) => {
+        const other = elsewhere(collection, reserved, request)
+        if (other !== undefined) return other
+        const allowed = [...new Set(own)].sort().join(', ')
+        const response = incorrectMethod(request, allowed)
+        response.headers.set('allow', allowed)
+        return response
+      }),
+    ),
+  ])
 }
 
 /** The answer where the name of an index is another API's word, or an OpenSearch word that nothing here handles. */
@@ -122,28 +117,20 @@ function elsewhere(name: string | undefined, reserved: () => ReadonlySet<string>
 
 function routeOf(row: RouteRow, method: Method, reserved: () => ReadonlySet<string>): Route {
   const [, path, actions, handle, params = '', begin] = row
-  return {
-    method,
-    path,
-    begin,
-    open: true,
-    async handle(call) {
-      const { collection } = call.path
-      const other = elsewhere(collection, reserved, call.request)
-      if (other !== undefined) return other
-      try {
-        const access = await admitCaller(call, actions)
-        checkParameters(call, namesOf(params))
-        const value = await handle({ ...call, access })
-        const indent = isOn(call.query.pretty) ? 2 : undefined
-        const response = value instanceof Response ? value : answer(value, 200, indent)
-        const { filter_path: shown } = call.query
-        return shown === undefined ? response : await filtered(response, shown, indent)
-      } catch (error) {
-        return openSearchError(error, call.record, acceptsPage(call.request))
-      }
-    },
+  const served = async (call: OpenCall): Promise<Response> => {
+    const other = elsewhere(call.path.collection, reserved, call.request)
+    if (other !== undefined) return other
+    const access = await admitCaller(call, actions)
+    checkParameters(call, namesOf(params))
+    const value = await handle({ ...call, access })
+    const indent = isOn(call.query.pretty) ? 2 : undefined
+    const response = value instanceof Response ? value : answer(value, 200, indent)
+    const { filter_path: shown } = call.query
+    return shown === undefined ? response : filtered(response, shown, indent)
   }
+  const refuse = (error: unknown, { record, request }: OpenCall): Response =>
+    openSearchError(error, record, acceptsPage(request))
+  return openRoute(method, path, served, { begin, refuse })
 }
 
 /** An answer with what `filter_path` shows of it. */

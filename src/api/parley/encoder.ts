@@ -17,7 +17,7 @@ import { settlesWithin } from '../../lib/waiting'
 import { codeOf } from '../../turn/errors'
 import { type ErrorEvent, type SearchReply, type TurnEvent, writeDelta } from '../../turn/events'
 import type { Turn } from '../../turn/fold'
-import { deliver, type FailedRequest, failureOf, json } from '../http/deliver'
+import { deliver, type FailedRequest, failureOf, json, toRetry } from '../http/deliver'
 import { askedReplies } from '../shared/sources'
 import {
   COMMENT,
@@ -194,8 +194,6 @@ export function parleyError(error: unknown, request: FailedRequest): Response {
   const failure = failureOf(error, request)
   const code = codeOf(error instanceof ApiError ? error : failure)
   const { status = failure.status, words = failure.message } = TABLE[code] ?? {}
-  const { detail, retryAfter } = failure
-  const response = json({ message: words, ...(detail !== undefined && { detail }), code }, status)
-  if (retryAfter !== undefined) response.headers.set('retry-after', String(retryAfter))
-  return response
+  const { detail } = failure
+  return toRetry(json({ message: words, ...(detail !== undefined && { detail }), code }, status), failure)
 }

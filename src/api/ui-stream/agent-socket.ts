@@ -20,9 +20,9 @@ import { pause } from '../../lib/waiting'
 import { enter, leave } from '../http/admit-turn'
 import { parseQuery } from '../http/body'
 import { openParties } from '../http/chat-names'
-import { errorResponse } from '../http/deliver'
+import { errorResponse, json } from '../http/deliver'
 import { countRequest, logRequest, newRecord } from '../http/request-log'
-import type { OpenCall } from '../http/router'
+import type { Answered, OpenCall } from '../http/router'
 import { deleteChat, stopChat } from '../shared/assistant'
 import { OPENED, type OpenedSocket, unsealSocket } from './opened-socket'
 import { ask, messages, resume, stop } from './routes'
@@ -38,7 +38,7 @@ const POLICY = 1008
 const RESTART = 1012
 
 type Given = Record<string, unknown>
-type Handler = (call: OpenCall) => Promise<Response>
+type Handler = (call: OpenCall) => Promise<Answered>
 
 const asText = (value: unknown): string => (typeof value === 'string' ? value : '')
 
@@ -255,7 +255,9 @@ export class AgentSocket extends CountingObject {
     let response: Response
     try {
       if (handle === ask) await enter(request)
-      response = await handle({ env, path, query, request, record, prefetch: new Prefetch(env, record) })
+      const call = { env, path, query, request, record, prefetch: new Prefetch(env, record) }
+      const answer = await handle(call)
+      response = answer instanceof Response ? answer : json(answer)
     } catch (error) {
       response = errorResponse(error, record)
     } finally {

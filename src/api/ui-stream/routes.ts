@@ -9,7 +9,7 @@ import { once } from '../../lib/once'
 import { textOf } from '../../lib/parts'
 import { unknownTurn } from '../../turn/errors'
 import { emptyTurn, eventsOf, fold, type Turn } from '../../turn/fold'
-import { askerOf, namedUser } from '../http/admit-turn'
+import { askerWith, namedUser } from '../http/admit-turn'
 import { parseJson, readText, shaped } from '../http/body'
 import {
   admitAsker,
@@ -20,7 +20,6 @@ import {
   openAssistant,
   openParties,
 } from '../http/chat-names'
-import { json } from '../http/deliver'
 import type { OpenCall } from '../http/router'
 import {
   askAssistant,
@@ -114,10 +113,10 @@ export async function resume(call: OpenCall): Promise<Response> {
 }
 
 /** Stops the running answer for all its readers. */
-export async function stop(call: OpenCall): Promise<Response> {
+export async function stop(call: OpenCall): Promise<object> {
   const parties = await openParties(call)
   const name = nameIn(call)
-  return json({ stopped: name !== undefined && (await stopChat(parties, name)) })
+  return { stopped: name !== undefined && (await stopChat(parties, name)) }
 }
 
 const nameIn = ({ path, query }: OpenCall): string | undefined => chatName(path.chat ?? query.chatId)
@@ -175,13 +174,13 @@ export async function connect(call: OpenCall): Promise<Response> {
 }
 
 /** The hook resumes only an answer, so the list includes the question that is being answered. */
-export async function messages(call: OpenCall): Promise<Response> {
+export async function messages(call: OpenCall): Promise<object[]> {
   const parties = await openParties(call)
   const name = chatName(call.path.chat)
-  if (name === undefined) return json([])
+  if (name === undefined) return []
   const said = await messagesOfChat(parties, name)
   const read = await runningTurn(parties, name)
-  if (!read) return json(said)
+  if (!read) return said
   const turn = emptyTurn()
   try {
     for (const event of (await read()) ?? []) fold(turn, event)
@@ -190,7 +189,7 @@ export async function messages(call: OpenCall): Promise<Response> {
   }
   const place = { conversation_id: turn.conversationId, turn: turn.turn }
   const parts = [{ type: 'text', text: textOf(turn.question) }]
-  return json([...said, { id: `${messageId(place)}.q`, role: 'user', metadata: place, parts }])
+  return [...said, { id: `${messageId(place)}.q`, role: 'user', metadata: place, parts }]
 }
 
 // =============================================================================
@@ -200,10 +199,10 @@ export async function messages(call: OpenCall): Promise<Response> {
  * Answers with a list for `messages` of `useChat`, oldest first: the last 100 answered turns. An unknown chat has none. The
  * running answer is not there; resuming sends it.
  */
-export async function history(call: OpenCall): Promise<Response> {
+export async function history(call: OpenCall): Promise<object[]> {
   const parties = await openParties(call)
   const name = chatName(call.path.chat)
-  return json(name === undefined ? [] : await messagesOfChat(parties, name, citationsOf(call)))
+  return name === undefined ? [] : messagesOfChat(parties, name, citationsOf(call))
 }
 
 /** @returns none for an unknown chat */
@@ -271,18 +270,17 @@ const Body = once(() =>
 )
 
 /** @throws ApiError 400, 404 */
-export async function rate(call: OpenCall): Promise<Response> {
+export async function rate(call: OpenCall): Promise<object> {
   const { env, request, path, query } = call
   const access = await admitAsker(call)
   await openAssistant(call, access, path.assistant ?? '')
   const { messageId, vote, notes, tags } = shaped(Body(), parseJson(await readText(request)))
   const place = placeOfMessage(messageId)
   if (!place) throw unknownTurn()
-  const asker = await askerOf({ request, accesses: [access], userId: namedUser(request, query) })
-  const feedback = await giveFeedback(env, asker, place, {
+  const asker = await askerWith({ request, access, user: namedUser(request, query) })
+  return giveFeedback(env, asker, place, {
     rating: vote === 1 ? 'up' : 'down',
     ...(notes != null && { comment: notes }),
     ...(tags != null && { reasons: tags }),
   })
-  return json(feedback)
 }
