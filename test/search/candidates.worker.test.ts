@@ -48,7 +48,7 @@ it('reads the matches of very many words in several statements, and finds the sa
       const pace = new Pace(new LongSearches({ ms: 1e9, rows: 1e9, width: 400 }))
       let statements = 0
       let found = 0
-      for await (const { relation } of parts(pace)) {
+      for await (const relation of parts(pace)) {
         statements++
         found += pace.query(sql, relation).length
       }

@@ -1,6 +1,6 @@
 /** Many matches are ranked in steps, between which others have turns. */
 import { expect, it } from 'vitest'
-import { type Buckets, bucketColumn } from '../../src/search/request/sort'
+import type { Buckets } from '../../src/search/request/sort'
 import { fuse, Gathered } from '../../src/search/run/candidates'
 import { fuseScores } from '../../src/search/run/fusion'
 import { LongSearches, Pace } from '../../src/search/run/pace'
@@ -14,7 +14,7 @@ const neighbours = Array.from({ length: 100 }, (_, n) => ({ seq: n * 2 + 1, dist
 
 const works: Record<string, () => Steps<unknown>> = {
   'the best of them': () => matches.best(10_000),
-  'parts of equal size': () => matches.fill({ of: 'text_match', by: 'count', number: 10 }, false),
+  'parts of equal size': () => matches.bucketsOf({ of: 'text_match', by: 'count', number: 10 }, false),
   'numbers for an order': () => matches.numbers(matches.scores),
   'fusion of ranks': () => fuse(matches, neighbours, 0.3),
   'fusion of scores': () => fuseScores({ matches, ideal: 1_000 }, neighbours, 0.4),
@@ -37,10 +37,9 @@ for (const [name, work] of Object.entries(works)) {
 
 it('divides into parts of which each is better than the next', () => {
   const buckets: Buckets = { of: 'text_match', by: 'count', number: 4 }
-  atOnce(matches.fill(buckets, false))
-  const parts = matches.buckets.get(bucketColumn(buckets))
+  const parts = atOnce(matches.bucketsOf(buckets, false))
   const bounds = new Map<number, { least: number; most: number }>()
-  for (const [at, part] of parts!.entries()) {
+  for (const [at, part] of parts.entries()) {
     const score = matches.scores[at]!
     const { least, most } = bounds.get(part) ?? { least: score, most: score }
     bounds.set(part, { least: Math.min(least, score), most: Math.max(most, score) })

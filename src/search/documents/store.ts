@@ -1,9 +1,8 @@
 /**
  * The documents of a collection in SQLite, written with all their index entries.
  *
- * An import spends most of its time here. Documents are buffered until a batch is complete, or until something must
- * read them. Then each table gets its rows, many in a statement, and the full-text indexes come last, with a
- * statement for each document. The texts of statements change only with the schema, so SQLite compiles them once.
+ * An import spends most of its time here. The entries of the full-text indexes and the vectors wait until a batch is complete.
+ * The texts of statements change only with the schema, so SQLite compiles them once.
  * Nothing here opens a transaction: the caller has one for a whole batch, and ends it with `finish`.
  */
 import * as v from 'valibot'
@@ -74,7 +73,8 @@ export class Store {
   /** the indexes that searches read, and those that are being filled to take their place */
   #texts!: [TextEntries, ...TextEntries[]]
   #counters: Counters
-  /** whether some were removed in this transaction */
+  /** documents that this transaction has added, and whether it has removed some */
+  #added: number[] = []
   #hasRemoved = false
   #countersChanged = false
 
@@ -190,7 +190,7 @@ export class Store {
   }
 
   /**
-   * Writes the buffer and the counters. Call this at the end of every transaction that writes or removes documents.
+   * Writes what waits, and the counters. Call this at the end of every transaction that writes or removes documents.
    */
   finish(): void {
     this.flush()
@@ -201,9 +201,10 @@ export class Store {
     this.#countersChanged = false
   }
 
-  /** Writes the buffer. Call this before every change of the schema. */
+  /** Writes the entries and vectors that wait. Call this before every change of the schema. */
   flush(): void {
-    this.#rows.flush()
+    this.columns.forget(this.#added)
+    this.#added = []
     for (const entries of this.#texts) {
       const replaced = entries.flush()
       if (replaced === undefined) continue
@@ -220,8 +221,6 @@ export class Store {
 
   /** Reloads the state in memory, after a rollback. */
   reset(): void {
-    this.#rows.discard()
-    for (const entries of this.#texts) entries.discard()
     const schema = readSchema(this.#sql)
     if (schema !== undefined) this.#adopt(schema)
     this.#counters = this.#readCounters()
@@ -279,7 +278,6 @@ export class Store {
 
   /** Sequence numbers of documents, by id. */
   find(ids: string[]): Map<string, number> {
-    this.#rows.flush()
     return findRows(this.#sql, ids)
   }
 
@@ -287,9 +285,7 @@ export class Store {
   freeId(): string {
     for (;;) {
       const id = String(this.#counters.nextSeq)
-      const isTaken =
-        this.#rows.isWaiting(id) ||
-        this.#sql.exec('SELECT 1 FROM documents WHERE id = ?', id).toArray().length > 0
+      const isTaken = this.#sql.exec('SELECT 1 FROM documents WHERE id = ?', id).toArray().length > 0
       if (!isTaken) return id
       this.#counters.nextSeq++
       this.#countersChanged = true
@@ -297,8 +293,7 @@ export class Store {
   }
 
   /**
-   * Adds a document, with its vectors apart from `draft`. It is buffered until something reads documents, or until
-   * `finish`.
+   * Adds a document, with its vectors apart from `draft`. Its index entries wait until `finish`.
    * @returns its sequence number
    */
   insert(draft: Draft & { id: string }, vectors: Vectors): number {
@@ -306,7 +301,9 @@ export class Store {
     // Index entries come first: `bodiesOf` removes the fields that are not stored.
     const values = this.#rows.values(seq, draft)
     const write = this.#texts.map((entries) => entries.prepare(seq, entries.texts(draft), true))
-    this.#rows.insert(draft.id, { values, ...bodiesOf(draft, this.#plan) })
+    const { body, unstored } = bodiesOf(draft, this.#plan)
+    this.#rows.insert(draft.id, body, unstored, values)
+    this.#added.push(seq)
     for (const put of write) put()
     this.#counters.nextSeq++
     this.#counters.count++
@@ -321,7 +318,6 @@ export class Store {
    * @param fills it is the same document, for indexes that lack it: former fields have it already
    */
   update(seq: number, draft: Draft & { id: string }, vectors: Vectors, fills = false): void {
-    this.#rows.flush()
     const values = this.#rows.values(seq, draft)
     const [present, ...next] = this.#texts
     const texts = present.texts(draft)
@@ -337,7 +333,7 @@ export class Store {
     } else if (this.#plan.unstored.length > 0) {
       this.#sql.exec('DELETE FROM unstored WHERE seq = ?', seq)
     }
-    this.vectorFields.rewrite(seq, () => this.#rows.write([values]))
+    this.vectorFields.rewrite(seq, () => this.#rows.write(values))
     this.#putVectors(seq, vectors)
     this.onChange?.(draft.id)
   }
@@ -425,7 +421,6 @@ export class Store {
 
   /** Documents as they are stored, in order of insertion. */
   bodies(seqs: number[]): [number, string][] {
-    this.#rows.flush()
     return readBodies(this.#sql, seqs)
   }
 
@@ -543,11 +538,6 @@ class TextEntries {
     }
     this.#terms.add(waiting.flatMap(({ entry }) => entry.columns?.words ?? []))
     return waiting.filter(({ isNew }) => !isNew).length
-  }
-
-  /** Discards the buffer, after a rollback. */
-  discard(): void {
-    this.#waiting = []
   }
 
   remove(seq: number): void {

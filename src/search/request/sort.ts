@@ -209,9 +209,6 @@ export function completeSort(
   return keys
 }
 
-/** The column with the number of a match's part. 1 is the best part. */
-export const bucketColumn = ({ of, by, number }: Buckets): string => `bucket_${of}_${by}_${number}`
-
 // =============================================================================
 // Functions of sort_by: distance of a number from an origin, decay with that distance, random order.
 

@@ -2,14 +2,12 @@
  * The matches of a search. FTS5 finds those of words, in parts that are each small enough for one statement:
  *
  *     seq        the document's sequence number
- *     score      FTS5's BM25, lower is better; NULL when the words were not found
- *     distance   of the document's vector; NULL when it is not among the nearest
- *     fused      both ranks in one number, higher is better; hybrid searches only
+ *     score      FTS5's BM25, lower is better
  */
 import { ApiError } from '../../errors'
 import { fragment, join, limited, oneOf, type Range, ROWID_IN_RANGE, type SqlFragment } from '../fragment'
 import { MAX_RANKED } from '../limits'
-import { type Buckets, bucketColumn, type SortKey } from '../request/sort'
+import type { Buckets, SortKey } from '../request/sort'
 import { BLOCK } from '../schema/column'
 import { type Steps, stepwise } from '../steps'
 import type { TextMatch } from '../text/query'
@@ -99,8 +97,8 @@ export const textMatchesIn = (
   // which FTS5 refuses ("unable to use function MATCH").
   return where(
     fragment(
-      `SELECT +rowid AS seq, ${score} AS score, NULL AS distance, NULL AS fused
-         FROM ${table} WHERE ${table} MATCH ? AND rank MATCH ? AND ${ROWID_IN_RANGE}`,
+      `SELECT +rowid AS seq, ${score} AS score FROM ${table}
+        WHERE ${table} MATCH ? AND rank MATCH ? AND ${ROWID_IN_RANGE}`,
       ...(first === undefined ? [] : [first, low, high]),
       match,
       rank,
@@ -125,7 +123,7 @@ export const textMatches = (
   async function* (pace) {
     const division = { atOnce, weight: weightOfWords(match.match) }
     for await (const range of ranges(sql, pace, FIRST_WIDTH, division)) {
-      yield { range, relation: textMatchesIn(match, test(range), range) }
+      yield textMatchesIn(match, test(range), range)
     }
   }
 
@@ -152,19 +150,19 @@ export interface Top {
 }
 
 /**
- * Loads candidates into memory.
+ * Loads text matches into memory.
  * @param into already has some of them
  * @throws ApiError 422 when there are too many
  */
-export async function gather(
+export async function gatherScores(
   sql: SqlStorage,
   parts: Parts,
   pace: Pace,
   into = new Gathered(),
 ): Promise<Gathered> {
-  for await (const { relation } of parts(pace)) {
-    for (const { seq, score, distance, fused } of pace.query<Record<string, number | null>>(sql, relation)) {
-      into.add(seq!, score ?? undefined, distance ?? undefined, fused ?? undefined)
+  for await (const relation of parts(pace)) {
+    for (const { seq, score } of pace.query<{ seq: number; score: number }>(sql, relation)) {
+      into.add(seq, score)
     }
     if (into.size > MAX_RANKED) {
       throw new ApiError(
@@ -175,21 +173,6 @@ export async function gather(
   }
   return into
 }
-
-/**
- * Loads text matches into memory: `seq` and `score`, which takes half the time of all four columns.
- * @throws ApiError 422 when there are too many
- */
-export const gatherScores = (sql: SqlStorage, parts: Parts, pace: Pace): Promise<Gathered> =>
-  gather(sql, withColumns(parts, 'd.seq, d.score'), pace)
-
-/** The same matches with these columns alone. */
-const withColumns = (parts: Parts, columns: string): Parts =>
-  async function* (pace) {
-    for await (const { relation, range } of parts(pace)) {
-      yield { relation: join([fragment(`SELECT ${columns} FROM (`), relation, fragment(') d')]), range }
-    }
-  }
 
 /**
  * The matches with the best scores, and those that are as good as the last of them: without other keys, the newest of
@@ -204,12 +187,12 @@ export async function bestByScore(
 ): Promise<{ best: Gathered; found: number }> {
   let found = 0
   let best = new Gathered()
-  for await (const { relation } of parts(pace)) {
+  for await (const relation of parts(pace)) {
     const query = join([
-      fragment('WITH m AS MATERIALIZED (SELECT d.seq, d.score FROM ('),
+      fragment('WITH m AS MATERIALIZED ('),
       relation,
       fragment(
-        `) d) SELECT m.seq, m.score, (SELECT count(*) FROM m) AS found FROM m
+        `) SELECT m.seq, m.score, (SELECT count(*) FROM m) AS found FROM m
              WHERE m.score <= coalesce((SELECT score FROM m ORDER BY score LIMIT 1 OFFSET ?), 0)`,
         wanted - 1,
       ),
@@ -391,8 +374,6 @@ export class Gathered {
   readonly scores: number[] = []
   readonly distances: number[] = []
   readonly fused: number[] = []
-  /** by column: the bucket of each match */
-  readonly buckets = new Map<string, number[]>()
 
   get size(): number {
     return this.seqs.length
@@ -450,8 +431,9 @@ export class Gathered {
   /**
    * Divides the matches into equal parts, the best in the first, like SQL's ntile(), or into parts of one size. Of equals,
    * the newest go into the better part.
+   * @returns the number of each match's part
    */
-  *fill(buckets: Buckets, isFused: boolean): Steps {
+  *bucketsOf(buckets: Buckets, isFused: boolean): Steps<number[]> {
     const count = buckets.by === 'count' ? buckets.number : Math.max(1, Math.ceil(this.size / buckets.number))
     const lower = buckets.of === 'vector_distance' ? this.distances : isFused ? undefined : this.scores
     const goodness = (at: number) => orWorst(lower === undefined ? this.fused[at]! : -lower[at]!)
@@ -471,7 +453,7 @@ export class Gathered {
           ? Math.floor(place / (size + 1)) + 1
           : larger + Math.floor((place - inLarger) / Math.max(1, size)) + 1
     })
-    this.buckets.set(bucketColumn(buckets), numbers)
+    return numbers
   }
 }
 

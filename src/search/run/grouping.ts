@@ -1,7 +1,6 @@
 /** group_by: the best hits of every group. Groups are in the order of their best hits. */
 import { ApiError } from '../../errors'
 import { parseExact } from '../../lib/json'
-import { NumberMap } from '../../lib/number-map'
 import { MAX_DISTINCT } from '../limits'
 import type { SearchRequest } from '../request/request'
 import type { SortKey } from '../request/sort'
@@ -47,6 +46,7 @@ interface Group extends Placed {
 
 /** A group while its members are counted. */
 interface Counted extends Placed {
+  number: number
   size: number
 }
 
@@ -210,12 +210,10 @@ class Grouping {
   }
 
   /** Counts the groups and finds their best documents. @throws ApiError 422 */
-  async count(
-    set: MatchSet,
-    order: OrderOf,
-    pace: Pace,
-  ): Promise<{ groups: NumberMap<Counted>; alone: Placed[] }> {
-    const groups = new NumberMap<Counted>()
+  async count(set: MatchSet, order: OrderOf, pace: Pace): Promise<{ groups: Counted[]; alone: Placed[] }> {
+    /** by number: an array finds one in a tenth of the time that a Map takes */
+    const byNumber: Counted[] = []
+    const groups: Counted[] = []
     const alone: Placed[] = []
     await eachBlock(set, pace, (number, offsets) => {
       const groupOf = this.groupsOf(number, offsets)
@@ -224,7 +222,7 @@ class Grouping {
       for (let index = offsets.length - 1; index >= 0; index--) {
         const at = offsets[index]!
         const group = groupOf(at)
-        const known = group === NO_GROUP ? undefined : groups.get(group)
+        const known = group === NO_GROUP ? undefined : byNumber[group]
         if (known !== undefined) {
           known.size++
           const value = main(at)
@@ -233,20 +231,23 @@ class Grouping {
         }
         const placed = { seq: number * BLOCK + at, keys: parts.map((part) => part(at)) }
         if (group === NO_GROUP) alone.push(placed)
-        else groups.set(group, { ...placed, size: 1 })
+        else {
+          byNumber[group] = { ...placed, number: group, size: 1 }
+          groups.push(byNumber[group])
+        }
       }
-      if (groups.size > MAX_DISTINCT) throw tooManyGroups()
+      if (groups.length > MAX_DISTINCT) throw tooManyGroups()
     })
     return { groups, alone }
   }
 
-  *listed(groups: NumberMap<Counted>, alone: readonly Placed[]): Steps<Group[]> {
+  *listed(groups: readonly Counted[], alone: readonly Placed[]): Steps<Group[]> {
     const all: Group[] = []
     const add = (at: number) => {
-      const [number, group] = groups.at(at)
+      const { number, ...group } = groups[at]!
       all.push({ ...group, key: this.#keyOf(number) })
     }
-    yield* stepwise(groups.size, add, COST_OF_LISTING)
+    yield* stepwise(groups.length, add, COST_OF_LISTING)
     yield* stepwise(
       alone.length,
       (at) => all.push({ ...alone[at]!, size: 1, key: alone[at]!.seq }),
@@ -289,7 +290,8 @@ class Grouping {
     pace: Pace,
   ): Promise<Group[]> {
     const found = new Map(heads.map((head) => [head.key, { head, first: new First<Placed>(limit) }]))
-    const known = new NumberMap<{ first: First<Placed> } | undefined>()
+    /** by number; null for a group that is not shown */
+    const known: ({ first: First<Placed> } | null)[] = []
     await eachBlock(set, pace, (number, offsets) => {
       const groupOf = this.groupsOf(number, offsets)
       const { parts } = order(number, offsets)
@@ -297,8 +299,8 @@ class Grouping {
         const at = offsets[index]!
         const group = groupOf(at)
         if (group === NO_GROUP) continue
-        if (!known.has(group)) known.set(group, found.get(this.#keyOf(group)))
-        const wanted = known.get(group)
+        if (known[group] === undefined) known[group] = found.get(this.#keyOf(group)) ?? null
+        const wanted = known[group]
         const seq = number * BLOCK + at
         if (wanted?.first.takes(seq, parts, at)) {
           wanted.first.offer({ seq, keys: parts.map((part) => part(at)) })

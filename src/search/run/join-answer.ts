@@ -155,14 +155,14 @@ const timedOut = (): ApiError => new ApiError(408, 'Request Timeout')
 /** The keys of the documents that pass the filter. @throws ApiError 408, since part of them would be a wrong answer */
 async function keysWhere({ context, keyField, filter, pace }: KeySearch): Promise<string[]> {
   const keys = new Set<string>()
-  const relation = keysIn(keyField, 'seq')
+  const keyed = keysIn(keyField, 'seq')
   const set = await filteredIn(context, filter, await allDocuments(context, pace), pace)
-  for await (const part of partsOf(set)(pace)) {
+  for await (const relation of partsOf(set)(pace)) {
     const query = join([
       fragment('SELECT DISTINCT json_quote(k.key) AS key FROM ('),
-      part.relation,
-      fragment(') d JOIN '),
       relation,
+      fragment(') d JOIN '),
+      keyed,
       fragment(' k ON k.seq = d.seq'),
     ])
     for (const { key } of pace.query<{ key: string }>(context.sql, query)) keys.add(key)

@@ -4,7 +4,6 @@
  */
 
 import type { Filter } from '../filter/filter'
-import type { Range } from '../fragment'
 import { fragment, type SqlFragment } from '../fragment'
 import type { Column } from '../schema/column'
 import { BLOCK, type Block, type Offsets } from '../schema/column'
@@ -15,15 +14,8 @@ import type { Pace } from './pace'
 /** By the number of a block: the documents of it that match. The newest block comes first. */
 export type MatchSet = ReadonlyMap<number, Offsets>
 
-/** A part of the matches. */
-export interface Part {
-  relation: SqlFragment
-  /** contains the sequence numbers of all of its documents */
-  range: Range
-}
-
-/** Matches in parts, each small enough for one statement. */
-export type Parts = (pace: Pace) => AsyncIterable<Part>
+/** Relations of matches, each small enough for one statement. */
+export type Parts = (pace: Pace) => AsyncIterable<SqlFragment>
 
 /** Reading a block's values from memory takes about as long as SQLite takes for this many rows. */
 const ROWS_A_BLOCK = BLOCK / 64
@@ -173,16 +165,7 @@ export const seqsOf = (set: MatchSet): number[] =>
 export const partsOf = (set: MatchSet): Parts =>
   async function* (pace) {
     let seqs: number[] = []
-    const part = () => ({
-      relation: fragment(
-        'SELECT value AS seq, NULL AS score, NULL AS distance, NULL AS fused FROM json_each(?)',
-        JSON.stringify(seqs),
-      ),
-      range: {
-        low: Math.floor(seqs.at(-1)! / BLOCK) * BLOCK,
-        high: Math.floor(seqs[0]! / BLOCK) * BLOCK + BLOCK - 1,
-      },
-    })
+    const part = () => fragment('SELECT value AS seq FROM json_each(?)', JSON.stringify(seqs))
     for (const [number, offsets] of set) {
       for (const at of offsets) seqs.push(number * BLOCK + at)
       if (seqs.length < BLOCK / 2) continue

@@ -4,7 +4,7 @@ import { FirstItems } from '../../lib/first-items'
 import { metersTo } from '../filter/area'
 import { Filter } from '../filter/filter'
 import { jsonLists } from '../fragment'
-import { bucketColumn, decayed, type JoinedKey, randomOf, type SortKey } from '../request/sort'
+import { decayed, type JoinedKey, randomOf, type SortKey } from '../request/sort'
 import { BLOCK, type Block, numberAt, type Offsets, placeAt, type Words } from '../schema/column'
 import { isString } from '../schema/layout'
 import { rankOf } from '../text/terms'
@@ -172,9 +172,9 @@ async function byMatch(
   const isText = key.kind === 'text_match'
   if (key.buckets !== undefined) {
     const gathered = found ?? (await gatheredOf(set, await fit?.all(pace), pace))
-    await pace.through(gathered.fill(key.buckets, text && vector))
     // The first part is the best one.
-    return numbered(gathered.buckets.get(bucketColumn(key.buckets))!, isText ? -sign : sign, gathered)
+    const parts = await pace.through(gathered.bucketsOf(key.buckets, text && vector))
+    return numbered(parts, isText ? -sign : sign, gathered)
   }
   if (!(isText ? text : vector)) return equal
   if (found === undefined) return scoresLast ? equal : byScore(await fit!.all(pace), sign)

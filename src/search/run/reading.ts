@@ -22,7 +22,7 @@ import { stepwise } from '../steps'
 import type { Term, TextMatch } from '../text/query'
 import type { Document, Hit, RerankInfo, SearchParameters } from '../types'
 import { byDistance, type Neighbour } from '../vectors/vector-index'
-import { Gathered, gather, type OrderedMatch, type Top, textMatchesIn } from './candidates'
+import { Gathered, gatherScores, type OrderedMatch, type Top, textMatchesIn } from './candidates'
 import type { SearchContext } from './context'
 import { besidePinned, type Pinned, withPinned } from './curate'
 import { CONTEXT_WEIGHT, type ScoredWords, share } from './fusion'
@@ -281,9 +281,9 @@ export async function completeSides(
   const measured = new Set([...best.seqs.slice(0, MAX_MEASURED), ...nearest.map(({ seq }) => seq)])
   const relation = textMatchesIn(anyWord, oneOf([...byVectorAlone]), EVERYWHERE)
   const added: Parts = async function* () {
-    yield { relation, range: EVERYWHERE }
+    yield relation
   }
-  await gather(context.sql, added, pace, text)
+  await gatherScores(context.sql, added, pace, text)
   return measure(context, vector, [...measured], pace)
 }
 

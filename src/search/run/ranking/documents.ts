@@ -181,17 +181,9 @@ export class DocumentScorer {
 }
 
 function wayOf(context: SearchContext, request: SearchRequest, terms: readonly Term[]): Way {
-  const known = new Map<Analyzer, Map<string, WordReader>>()
-  const readers = columnsOf(context, request).map((column) => {
-    const { analyzer, prefix, typos } = column
-    const alike = known.get(analyzer) ?? new Map<string, WordReader>()
-    known.set(analyzer, alike)
-    const rules = `${prefix} ${typos}`
-    const reader =
-      alike.get(rules) ?? new WordReader(termsFor(terms, column), analyzer, request.ranking.tokenPosition)
-    alike.set(rules, reader)
-    return reader
-  })
+  const readers = columnsOf(context, request).map(
+    (column) => new WordReader(termsFor(terms, column), column.analyzer, request.ranking.tokenPosition),
+  )
   return { rules: { ...request.ranking, sequence: readers[0]!.sequence }, readers }
 }
 
@@ -279,7 +271,7 @@ export async function firstByLength(
   pace: Pace,
 ): Promise<OrderedMatch[]> {
   const lengths = new Gathered()
-  for await (const { relation } of partsOf(set)(pace)) {
+  for await (const relation of partsOf(set)(pace)) {
     const query = join([fragment(`SELECT d.seq, hex(${length}) AS length FROM (`), relation, fragment(') d')])
     for (const row of pace.query<{ seq: number; length: string }>(sql, query)) {
       lengths.add(row.seq, Number.parseInt(row.length, 16))

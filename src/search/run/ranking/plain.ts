@@ -601,25 +601,19 @@ async function ordered(
   offset: number,
   limit: number,
 ): Promise<{ row: OrderedMatch; text: TextScore }[]> {
-  // Only documents with a rank of the window have to be sorted.
-  const ranks = Float64Array.from(read, ({ text }) => text.rank).sort()
-  const highest = ranks[ranks.length - 1 - offset]
-  if (highest === undefined || limit === 0) return []
-  const lowest = ranks[Math.max(0, ranks.length - offset - limit)]!
-  const near = read.filter(({ text: { rank } }) => rank <= highest && rank >= lowest)
-  const before = ranks.length - 1 - ranks.lastIndexOf(highest)
+  const inOrder = [...read]
   if (ranking.sort.length > 1) {
     // The other keys decide only between those that fit equally well.
-    const equals = await byOtherKeys(ranking, tiesIn(near))
+    const equals = await byOtherKeys(ranking, tiesIn(read))
     const places = new Map(equals.map((seq, place) => [seq, place]))
     const placeOf = ({ seq }: Scored) => places.get(seq) ?? 0
-    near.sort((a, b) => b.text.rank - a.text.rank || placeOf(a) - placeOf(b))
+    inOrder.sort((a, b) => b.text.rank - a.text.rank || placeOf(a) - placeOf(b))
   } else {
-    near.sort(
+    inOrder.sort(
       (a, b) => b.text.rank - a.text.rank || b.shape - a.shape || b.quality - a.quality || b.seq - a.seq,
     )
   }
-  const window = near.slice(offset - before, offset - before + limit)
+  const window = inOrder.slice(offset, offset + limit)
   return window.map(({ seq, text }) => ({
     row: { seq, score: -text.rank, distance: null, fused: null },
     text,
@@ -691,7 +685,7 @@ export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<
     : isShort
   const { set } = await filteredMatches(context, initial, filter, pace)
   const seqs: number[] = []
-  for await (const { relation } of partsOf(set)(pace)) {
+  for await (const relation of partsOf(set)(pace)) {
     seqs.push(...pace.query<{ seq: number }>(context.sql, where(relation, test)).map(({ seq }) => seq))
     if (seqs.length > FEW) return []
   }
