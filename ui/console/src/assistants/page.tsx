@@ -6,9 +6,11 @@ import { type Assistant, type Choices, loadChoices } from '../chat/choices'
 import { Button } from '../parts/button'
 import { CheckField, Form, optionsOf, SelectField, TextField, useDraft } from '../parts/form'
 import { many } from '../parts/format'
-import { Item, ListPage } from '../parts/list'
+import { ListPage } from '../parts/list'
 import { NotFound, Page } from '../parts/page'
 import { Problem, Shown } from '../parts/states'
+
+const pathOf = (name: string): string => `/assistants/${encodeURIComponent(name)}`
 
 export default function Assistants() {
   const [name, more] = place.value.rest
@@ -28,23 +30,18 @@ function List() {
         title: 'No assistants yet',
         text: 'Make one over your collections, try it here, and paste it into a page.',
       }}
+      kind="assistant"
       action={<Button label="New assistant" kind="primary" icon="plus" href={to(['assistants', 'new'])} />}
-      item={({ name, model, collections = [], searches = [], questions }) => (
-        <Item
-          key={name}
-          name={name}
-          href={to(['assistants', name])}
-          about={`searches ${[...collections, ...searches.map(({ collection }) => collection)].join(', ')} · answers with ${model}`}
-          called={`the assistant ${name}`}
-          remove={{
-            action: 'Delete the assistant',
-            says: <p>Pages that show it stop answering. Its collections and conversations stay.</p>,
-            run: () => send('DELETE', `/assistants/${encodeURIComponent(name)}`).then(list.reload),
-          }}
-        >
-          {questions.length > 0 && <span class="badge">{many(questions.length, 'first question')}</span>}
-        </Item>
-      )}
+      item={({ name, model, collections = [], searches = [], questions }) => ({
+        name,
+        href: to(['assistants', name]),
+        about: `searches ${[...collections, ...searches.map(({ collection }) => collection)].join(', ')} · answers with ${model}`,
+        path: pathOf(name),
+        says: 'Pages that show it stop answering. Its collections and conversations stay.',
+        children: questions.length > 0 && (
+          <span class="badge">{many(questions.length, 'first question')}</span>
+        ),
+      })}
     />
   )
 }
@@ -64,7 +61,7 @@ function AssistantPage({ name }: { name: string }) {
       updated_at: ___,
       handover_secret: ____,
       ...body
-    } = await read<Assistant>(`/assistants/${encodeURIComponent(name)}`, signal)
+    } = await read<Assistant>(pathOf(name), signal)
     return body
   })
   const choices = useLoaded('choices', loadChoices)
@@ -125,7 +122,7 @@ const wayOf = (handover: AssistantBody['handover']): keyof typeof WAYS => {
 }
 
 function AssistantForm({ name, body, choices, saved }: FormProps) {
-  const { draft, set, field } = useDraft({
+  const { draft, set, field, check } = useDraft({
     ...body,
     as: name ?? '',
     system_prompt: body.system_prompt ?? '',
@@ -147,7 +144,7 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
     const { as, origins, questions, people, reachedAt, after, ...others } = draft
     const { allowed_origins: _, handover: __, system_prompt: prompt, ...rest } = others
     setKept(undefined)
-    await send('PUT', `/assistants/${encodeURIComponent(as)}`, {
+    await send('PUT', pathOf(as), {
       ...rest,
       model,
       questions: lines(questions),
@@ -161,7 +158,6 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
   return (
     <Form
       class="panel-card form"
-      action="Save"
       busy="Saving …"
       save={save}
       beside={
@@ -232,32 +228,15 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
         placeholder="Empty: every origin"
         {...field('origins')}
       />
-      <CheckField
-        label="Suggest what to ask next"
-        checked={draft.followups ?? false}
-        change={(followups) => set({ followups })}
-      />
-      <CheckField
-        label="Let its pages search while somebody types"
-        checked={draft.search ?? false}
-        change={(search) => set({ search })}
-      />
-      <CheckField
-        label="Take texts and PDFs with a question"
-        checked={draft.attachments ?? false}
-        change={(attachments) => set({ attachments })}
-      />
+      <CheckField label="Suggest what to ask next" {...check('followups')} />
+      <CheckField label="Let its pages search while somebody types" {...check('search')} />
+      <CheckField label="Take texts and PDFs with a question" {...check('attachments')} />
       <CheckField
         label="Let the model ask for further searches, at the price of two calls"
         checked={draft.retrieval === 'agentic'}
         change={(looksAgain) => set({ retrieval: looksAgain ? 'agentic' : 'plain' })}
       />
-      <SelectField
-        label="How visitors reach people"
-        value={draft.people}
-        options={Object.entries(WAYS)}
-        change={(people) => set({ people: people as keyof typeof WAYS })}
-      />
+      <SelectField label="How visitors reach people" {...field('people')} options={Object.entries(WAYS)} />
       {draft.people !== '' && (
         <>
           <TextField

@@ -1,6 +1,5 @@
 /** What is asked: chosen from what the key may list, and otherwise typed. The same in the chat, beside an answer, and for a set of questions. */
-import { Dialog } from '../parts/dialog'
-import { CheckField, type Draft, Form, SelectField, TextField, useDraft } from '../parts/form'
+import { CheckField, type Draft, FormDialog, SelectField, TextField, useDraft } from '../parts/form'
 import type { Chat } from './chat'
 import type { Choices } from './choices'
 import { type ChatSettings, changed, inSentence, settings } from './settings'
@@ -14,30 +13,23 @@ interface DialogProps {
 export function SettingsDialog({ chat, choices, close }: DialogProps) {
   const own = chat.own.value
   const asked = useDraft<ChatSettings>(own?.settings ?? settings.value, changed)
-  const { draft, set } = asked
+  const { draft, check } = asked
   const begins = chat.beginsWith(draft, choices)
   return (
-    <Dialog title="Chat settings" close={close}>
-      <Form
-        action={begins ? 'Apply in a new conversation' : 'Apply'}
-        save={async () => {
-          chat.choose(draft, choices)
-          close()
-        }}
-      >
-        <SettingsFields choices={choices} of={asked} />
-        <CheckField
-          label="Suggest what to ask next"
-          checked={draft.followups}
-          change={(followups) => set({ followups })}
-        />
-        <p class="hint" role="status">
-          {begins &&
-            own &&
-            `The open conversation goes to ${inSentence(own.settings)}, and cannot go on with another history. A new one begins.`}
-        </p>
-      </Form>
-    </Dialog>
+    <FormDialog
+      title="Chat settings"
+      action={begins ? 'Apply in a new conversation' : 'Apply'}
+      save={async () => chat.choose(draft, choices)}
+      close={close}
+    >
+      <SettingsFields choices={choices} of={asked} />
+      <CheckField label="Suggest what to ask next" {...check('followups')} />
+      <p class="hint" role="status">
+        {begins &&
+          own &&
+          `The open conversation goes to ${inSentence(own.settings)}, and cannot go on with another history. A new one begins.`}
+      </p>
+    </FormDialog>
   )
 }
 

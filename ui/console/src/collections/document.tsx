@@ -4,7 +4,7 @@ import { LONG_TEXT, passagesOf } from '../../../../src/models/passages'
 import { Refusal, send, useAction } from '../api'
 import { Button, Copy } from '../parts/button'
 import { Dialog } from '../parts/dialog'
-import { changesOf, Form, objectIn, TextField, useDraft } from '../parts/form'
+import { changesOf, FormDialog, objectIn, TextField, useDraft } from '../parts/form'
 import { count, many } from '../parts/format'
 import { Problem } from '../parts/states'
 import { Raw } from '../parts/table'
@@ -140,30 +140,28 @@ export function DocumentForm({ title, properties, long, save, close }: DocumentF
   )
   const [others, setOthers] = useState(JSON.stringify(rest, null, 2))
   return (
-    <Dialog title={title} close={close} class="wide">
-      <Form action="Save" save={() => save({ ...texts, ...objectIn(others) })}>
-        {Object.keys(texts).map((name) => (
-          <TextField
-            key={name}
-            label={name}
-            {...((name === long || String(properties[name]).length > LINE) && { rows: 12 })}
-            {...field(name)}
-          />
-        ))}
-        <details open={all.length > 0 && Object.keys(texts).length === 0}>
-          <summary>Other properties</summary>
-          <TextField
-            label="JSON"
-            rows={6}
-            code
-            required
-            value={others}
-            hint="A property that you remove is taken away. Vectors are made anew by themselves."
-            change={setOthers}
-          />
-        </details>
-      </Form>
-    </Dialog>
+    <FormDialog title={title} close={close} save={async () => save({ ...texts, ...objectIn(others) })} wide>
+      {Object.keys(texts).map((name) => (
+        <TextField
+          key={name}
+          label={name}
+          {...((name === long || String(properties[name]).length > LINE) && { rows: 12 })}
+          {...field(name)}
+        />
+      ))}
+      <details open={all.length > 0 && Object.keys(texts).length === 0}>
+        <summary>Other properties</summary>
+        <TextField
+          label="JSON"
+          rows={6}
+          code
+          required
+          value={others}
+          hint="A property that you remove is taken away. Vectors are made anew by themselves."
+          change={setOthers}
+        />
+      </details>
+    </FormDialog>
   )
 }
 

@@ -1,10 +1,10 @@
 /** Collections: the list of them, what is lost with one, and one with its documents, its search and its schema. */
 import { go, place, to } from '../address'
-import { mapped, send, useLoaded, useRead } from '../api'
+import { mapped, useLoaded, useRead } from '../api'
 import { loadChoices } from '../chat/choices'
 import { Button } from '../parts/button'
 import { ago, many } from '../parts/format'
-import { Item, ListPage } from '../parts/list'
+import { ListPage } from '../parts/list'
 import { CollectionPage } from './collection'
 import { ConnectDialog, EmbeddingState } from './state'
 import { type Collection, pathOf, vectorField } from './wire'
@@ -32,28 +32,19 @@ function CollectionList() {
           <Button label="Import files" kind="primary" icon="upload" href={to(['import'])} />
         </>
       }
-      item={(each) => (
-        <Item
-          key={each.name}
-          name={each.name}
-          href={to(['collections', each.name])}
-          about={aboutOf(each)}
-          called={`the collection ${each.name}`}
-          remove={{
-            action: 'Delete the collection',
-            says: <Losses of={each} />,
-            run: () => send('DELETE', pathOf(each.name)).then(list.reload),
-          }}
-        >
-          {vectorField(each) ? (
-            <EmbeddingState collection={each} />
-          ) : (
-            <span class="badge">
-              {each.engine?.type ?? (isHistory(each) ? 'conversations' : 'words only')}
-            </span>
-          )}
-        </Item>
-      )}
+      kind="collection"
+      item={(each) => ({
+        name: each.name,
+        href: to(['collections', each.name]),
+        about: aboutOf(each),
+        path: pathOf(each.name),
+        says: <Losses of={each} />,
+        children: vectorField(each) ? (
+          <EmbeddingState collection={each} />
+        ) : (
+          <span class="badge">{each.engine?.type ?? (isHistory(each) ? 'conversations' : 'words only')}</span>
+        ),
+      })}
     >
       {place.value.query.has('connect') && (
         <ConnectDialog

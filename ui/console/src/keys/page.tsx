@@ -5,9 +5,9 @@ import { mapped, send, useRead } from '../api'
 import type { Assistant } from '../chat/choices'
 import { Button, Copy } from '../parts/button'
 import { Dialog } from '../parts/dialog'
-import { Form, optionsOf, SelectField, TextField, useDraft } from '../parts/form'
+import { Form, FormDialog, optionsOf, SelectField, TextField, useDraft } from '../parts/form'
 import { many, when } from '../parts/format'
-import { Item, ListPage } from '../parts/list'
+import { ListPage } from '../parts/list'
 
 export interface Key {
   id: number
@@ -26,7 +26,6 @@ const DAY_S = 86_400
 
 export default function Keys() {
   const list = useRead<{ keys: Key[] }>('/keys')
-  const [editing, setEditing] = useState<Key>()
   return (
     <ListPage
       title="Keys"
@@ -37,57 +36,39 @@ export default function Keys() {
         title: 'No keys yet',
         text: 'Besides the admin key there is none. Make one for each page and program that asks.',
       }}
-      page="keys"
-      fresh="New key"
+      kind="key"
       form={(close) => <NewKey close={close} />}
-      item={(each) => (
-        <Item
-          key={each.id}
-          name={each.description || `Key ${each.id}`}
-          about={
-            <>
-              <code>{each.value_prefix}…</code> · {each.actions.join(', ')} on {each.collections.join(', ')}
-              {each.expires_at < NEVER && ` · until ${when(each.expires_at * 1_000)}`}
-            </>
-          }
-          called={`the key ${each.description || each.id}`}
-          edit={() => setEditing(each)}
-          remove={{
-            what: 'this key',
-            action: 'Delete the key',
-            says: (
-              <p>Pages and programs that use “{each.description || each.id}” are refused within seconds.</p>
-            ),
-            run: () => send('DELETE', `/keys/${each.id}`).then(list.reload),
-          }}
-        >
-          {each.limits?.assistant !== undefined && (
-            <span class="badge good">page of {each.limits.assistant}</span>
-          )}
-          {each.limits?.turns_per_day !== undefined && (
-            <span class="badge">{many(each.limits.turns_per_day, 'question')} a day</span>
-          )}
-          {each.limits?.tokens_per_day !== undefined && (
-            <span class="badge">{many(each.limits.tokens_per_day, 'token')} a day</span>
-          )}
-          {each.limits?.allowed_origins?.map((origin) => (
-            <span key={origin} class="badge">
-              {origin}
-            </span>
-          ))}
-        </Item>
-      )}
-    >
-      {editing && (
-        <EditKey
-          of={editing}
-          close={() => {
-            setEditing(undefined)
-            list.reload()
-          }}
-        />
-      )}
-    </ListPage>
+      edit={(each, close) => <EditKey of={each} close={close} />}
+      item={({ id, description, value_prefix, actions, collections, expires_at: ends, limits = {} }) => ({
+        name: description || `Key ${id}`,
+        called: description || String(id),
+        about: (
+          <>
+            <code>{value_prefix}…</code> · {actions.join(', ')} on {collections.join(', ')}
+            {ends < NEVER && ` · until ${when(ends * 1_000)}`}
+          </>
+        ),
+        path: `/keys/${id}`,
+        what: 'this key',
+        says: `Pages and programs that use “${description || id}” are refused within seconds.`,
+        children: (
+          <>
+            {limits.assistant !== undefined && <span class="badge good">page of {limits.assistant}</span>}
+            {limits.turns_per_day !== undefined && (
+              <span class="badge">{many(limits.turns_per_day, 'question')} a day</span>
+            )}
+            {limits.tokens_per_day !== undefined && (
+              <span class="badge">{many(limits.tokens_per_day, 'token')} a day</span>
+            )}
+            {limits.allowed_origins?.map((origin) => (
+              <span key={origin} class="badge">
+                {origin}
+              </span>
+            ))}
+          </>
+        ),
+      })}
+    />
   )
 }
 
@@ -95,13 +76,8 @@ const numberOr = (text: string): number | null => (text === '' ? null : Number(t
 const inSeconds = (days: string): number => Math.floor(Date.now() / 1_000) + Number(days) * DAY_S
 
 /** What can change of a key. What it may do, and where, stays: others hold it for that. */
-function EditKey({
-  of: { id, description, expires_at: ends, limits = {} },
-  close,
-}: {
-  of: Key
-  close: () => void
-}) {
+function EditKey({ of, close }: { of: Key; close: () => void }) {
+  const { id, description, expires_at: ends, limits = {} } = of
   const { draft, field } = useDraft({
     description,
     origins: limits.allowed_origins?.join(' ') ?? '',
@@ -120,23 +96,20 @@ function EditKey({
         ...(origins.length > 0 && { allowed_origins: origins }),
       },
     })
-    close()
   }
   return (
-    <Dialog title="Edit the key" close={close}>
-      <Form action="Save" save={save}>
-        <TextField label="Description" {...field('description')} />
-        {limits.assistant !== undefined && (
-          <TextField
-            label="Allowed websites"
-            placeholder="all, or https://www.example.com"
-            required={limits.allowed_origins !== undefined}
-            {...field('origins')}
-          />
-        )}
-        <Limits field={field} days={ends < NEVER ? `until ${when(ends * 1_000)}` : 'never'} />
-      </Form>
-    </Dialog>
+    <FormDialog title="Edit the key" save={save} close={close}>
+      <TextField label="Description" {...field('description')} />
+      {limits.assistant !== undefined && (
+        <TextField
+          label="Allowed websites"
+          placeholder="all, or https://www.example.com"
+          required={limits.allowed_origins !== undefined}
+          {...field('origins')}
+        />
+      )}
+      <Limits field={field} days={ends < NEVER ? `until ${when(ends * 1_000)}` : 'never'} />
+    </FormDialog>
   )
 }
 

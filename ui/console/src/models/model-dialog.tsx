@@ -2,8 +2,7 @@
 import { read, send } from '../api'
 import type { Model } from '../chat/choices'
 import { server } from '../import/server'
-import { Dialog } from '../parts/dialog'
-import { changesOf, Form, objectIn, TextField, useDraft } from '../parts/form'
+import { changesOf, FormDialog, objectIn, TextField, useDraft } from '../parts/form'
 
 const MAX_BYTES = 16_384
 const MAX_TOKENS = 1_024
@@ -15,6 +14,8 @@ const EXAMPLES = [
   'anthropic/claude-sonnet-4-5',
   'google/gemini-2.5-flash',
 ]
+
+export const pathOf = (id: string): string => `/conversations/models/${encodeURIComponent(id)}`
 
 export function NewModel({ close }: { close: () => void }) {
   const { draft, field } = useDraft({ id: '', name: 'local/extractive', apiKey: '', url: '' })
@@ -33,30 +34,33 @@ export function NewModel({ close }: { close: () => void }) {
         ...(isOpenAi && draft.url !== '' && { openai_url: draft.url }),
       },
     })
-    close()
   }
   return (
-    <Dialog title="New model" close={close}>
-      <Form action="Create model" busy="Asking the provider …" save={save}>
-        <TextField label="Name" {...field('id')} required />
-        <ModelName {...field('name')} />
-        {!/^(local|cloudflare)\//.test(draft.name) && (
-          <TextField
-            label="The provider's API key"
-            type="password"
-            {...field('apiKey')}
-            hint="It is stored encrypted, and never shown again."
-          />
-        )}
-        {isOpenAi && (
-          <TextField
-            label="Address"
-            {...field('url')}
-            placeholder="https://api.openai.com, or any server that speaks its API"
-          />
-        )}
-      </Form>
-    </Dialog>
+    <FormDialog
+      title="New model"
+      action="Create model"
+      busy="Asking the provider …"
+      save={save}
+      close={close}
+    >
+      <TextField label="Name" {...field('id')} required />
+      <ModelName {...field('name')} />
+      {!/^(local|cloudflare)\//.test(draft.name) && (
+        <TextField
+          label="The provider's API key"
+          type="password"
+          {...field('apiKey')}
+          hint="It is stored encrypted, and never shown again."
+        />
+      )}
+      {isOpenAi && (
+        <TextField
+          label="Address"
+          {...field('url')}
+          placeholder="https://api.openai.com, or any server that speaks its API"
+        />
+      )}
+    </FormDialog>
   )
 }
 
@@ -84,7 +88,7 @@ const FIELDS = [
 /** A secret as it is shown. */
 const MASKED = /^[^*]{0,5}\*+$/
 
-export function EditModel({ model, close }: { model: Model; close: (changed: boolean) => void }) {
+export function EditModel({ model, close }: { model: Model; close: () => void }) {
   // Secrets are shown masked: they are kept until others are typed.
   const shown = Object.entries(model).filter(
     ([, value]) => !(typeof value === 'string' && MASKED.test(value)),
@@ -115,66 +119,63 @@ export function EditModel({ model, close }: { model: Model; close: (changed: boo
       ...(draft.days !== '' && { ttl: Math.round(Number(draft.days) * DAY_S) }),
       ...(fallbacks.length > 0 && { fallbacks }),
     }
-    await send('PUT', `/conversations/models/${encodeURIComponent(String(id))}`, changesOf(stored, wanted))
-    close(true)
+    await send('PUT', pathOf(model.id), changesOf(stored, wanted))
   }
   return (
-    <Dialog title={`Edit ${id}`} close={() => close(false)} class="wide">
-      <Form action="Save" busy="Asking the provider …" save={save}>
-        <ModelName {...field('name')} />
-        {!draft.name.startsWith('local/') && (
-          <TextField
-            label="The provider's API key"
-            type="password"
-            {...field('apiKey')}
-            placeholder={'api_key' in model ? 'stays as it is' : ''}
-            hint="It is stored encrypted, and never shown again. Another provider or address needs it again."
-          />
-        )}
+    <FormDialog title={`Edit ${id}`} busy="Asking the provider …" save={save} close={close} wide>
+      <ModelName {...field('name')} />
+      {!draft.name.startsWith('local/') && (
         <TextField
-          label="System prompt"
-          rows={5}
-          {...field('prompt')}
-          placeholder="Leave empty to use the built-in prompt"
+          label="The provider's API key"
+          type="password"
+          {...field('apiKey')}
+          placeholder={'api_key' in model ? 'stays as it is' : ''}
+          hint="It is stored encrypted, and never shown again. Another provider or address needs it again."
         />
-        <div class="split">
-          <TextField
-            label="Temperature"
-            type="number"
-            min="0"
-            max="2"
-            step="any"
-            placeholder="as the provider has it"
-            {...field('temperature')}
-          />
-          <TextField label="Tokens per answer" type="number" min="1" {...field('length')} />
-          <TextField
-            label="Conversations expire after days"
-            type="number"
-            min="0"
-            step="any"
-            {...field('days')}
-          />
-          <TextField label="Fallbacks" placeholder="other models, with commas" {...field('fallbacks')} />
-        </div>
-        <details>
-          <summary>All other settings</summary>
-          <TextField
-            label="JSON"
-            rows={8}
-            code
-            required
-            {...field('rest')}
-            hint={
-              <>
-                Addresses, budgets and parameters, <a href="/docs/models.html">as the API has them</a>. A
-                property that you remove is taken away. Secrets are not shown, and stay.
-              </>
-            }
-          />
-        </details>
-      </Form>
-    </Dialog>
+      )}
+      <TextField
+        label="System prompt"
+        rows={5}
+        {...field('prompt')}
+        placeholder="Leave empty to use the built-in prompt"
+      />
+      <div class="split">
+        <TextField
+          label="Temperature"
+          type="number"
+          min="0"
+          max="2"
+          step="any"
+          placeholder="as the provider has it"
+          {...field('temperature')}
+        />
+        <TextField label="Tokens per answer" type="number" min="1" {...field('length')} />
+        <TextField
+          label="Conversations expire after days"
+          type="number"
+          min="0"
+          step="any"
+          {...field('days')}
+        />
+        <TextField label="Fallbacks" placeholder="other models, with commas" {...field('fallbacks')} />
+      </div>
+      <details>
+        <summary>All other settings</summary>
+        <TextField
+          label="JSON"
+          rows={8}
+          code
+          required
+          {...field('rest')}
+          hint={
+            <>
+              Addresses, budgets and parameters, <a href="/docs/models.html">as the API has them</a>. A
+              property that you remove is taken away. Secrets are not shown, and stay.
+            </>
+          }
+        />
+      </details>
+    </FormDialog>
   )
 }
 

@@ -4,8 +4,8 @@ import { send, useAction, useLoaded, useRead } from '../api'
 import { loadChoices, type Model } from '../chat/choices'
 import { Button } from '../parts/button'
 import { duration } from '../parts/format'
-import { Item, ListPage } from '../parts/list'
-import { EditModel, makeHistory, missingOf, NewModel } from './model-dialog'
+import { ListPage } from '../parts/list'
+import { EditModel, makeHistory, missingOf, NewModel, pathOf } from './model-dialog'
 
 export default function Models() {
   const list = useRead<Model[]>('/conversations/models')
@@ -14,7 +14,6 @@ export default function Models() {
   const missing = useLoaded(histories.length > 0 ? `histories ${histories}` : undefined, () =>
     missingOf(histories),
   )
-  const [editing, setEditing] = useState<Model>()
   return (
     <ListPage
       title="Models"
@@ -25,46 +24,21 @@ export default function Models() {
         title: 'No models yet',
         text: 'The built-in model needs no account. Others take a key of their provider.',
       }}
-      page="models"
-      fresh="New model"
+      kind="model"
       form={(close) => <NewModel close={close} />}
-      item={(each) => (
-        <Item
-          key={each.id}
-          name={each.id}
-          about={`${each.model_name} · conversations in ${each.history_collection}`}
-          called={`the model ${each.id}`}
-          edit={() => setEditing(each)}
-          remove={{
-            action: 'Delete the model',
-            says: (
-              <p>
-                Assistants and keys that name it cannot ask any more. Its conversations stay until they
-                expire.
-              </p>
-            ),
-            run: () =>
-              send('DELETE', `/conversations/models/${encodeURIComponent(each.id)}`).then(list.reload),
-          }}
-        >
-          {missing.data?.has(each.history_collection) ? (
-            <MissingHistory name={each.history_collection} made={missing.reload} />
-          ) : (
-            <Test model={each} collection={choices.data?.collections?.[0]?.name} />
-          )}
-        </Item>
-      )}
-    >
-      {editing && (
-        <EditModel
-          model={editing}
-          close={(changed) => {
-            setEditing(undefined)
-            if (changed) list.reload()
-          }}
-        />
-      )}
-    </ListPage>
+      edit={(each, close) => <EditModel model={each} close={close} />}
+      item={({ id, model_name, history_collection: history }) => ({
+        name: id,
+        about: `${model_name} · conversations in ${history}`,
+        path: pathOf(id),
+        says: 'Assistants and keys that name it cannot ask any more. Its conversations stay until they expire.',
+        children: missing.data?.has(history) ? (
+          <MissingHistory name={history} made={missing.reload} />
+        ) : (
+          <Test model={id} collection={choices.data?.collections?.[0]?.name} />
+        ),
+      })}
+    />
   )
 }
 
@@ -85,14 +59,14 @@ function MissingHistory({ name, made }: { name: string; made: () => void }) {
 }
 
 /** Asks one question, whose conversation is deleted again. */
-function Test({ model, collection }: { model: Model; collection: string | undefined }) {
+function Test({ model, collection }: { model: string; collection: string | undefined }) {
   const [took, setTook] = useState<number>()
   const { busy, error, start } = useAction(async () => {
     setTook(undefined)
     const began = performance.now()
     const { conversation_id: id } = await send<{ conversation_id: string }>('POST', '/conversations', {
       question: 'What is this about?',
-      model: model.id,
+      model,
       collections: [collection],
     })
     setTook(performance.now() - began)

@@ -10,7 +10,7 @@ import { Problem } from './states'
 /**
  * What is typed into a form, by name.
  * @param changed what a change makes of it, if it does more than replace parts
- * @returns the draft, what changes parts of it, and the properties of a field for one of its texts
+ * @returns the draft, what changes parts of it, and the properties of a field for one of its texts, or for one of its yes and no
  */
 export function useDraft<T extends object>(begin: T | (() => T), changed: Change<T> = merged) {
   const [draft, setDraft] = useState(begin)
@@ -19,7 +19,11 @@ export function useDraft<T extends object>(begin: T | (() => T), changed: Change
     value: String(draft[name]),
     change: (value: string) => set({ [name]: value } as Partial<T>),
   })
-  return { draft, set, field }
+  const check = (name: ChecksOf<T>) => ({
+    checked: draft[name] === true,
+    change: (checked: boolean) => set({ [name]: checked } as Partial<T>),
+  })
+  return { draft, set, field, check }
 }
 
 const PAUSE_MS = 250
@@ -45,8 +49,9 @@ export type Draft<T extends object> = ReturnType<typeof useDraft<T>>
 type Change<T> = (before: T, part: Partial<T>) => T
 const merged = <T,>(before: T, part: Partial<T>): T => ({ ...before, ...part })
 
-/** The names of a draft's texts. */
+/** The names of a draft's texts, and of what is yes or no. */
 type TextsOf<T> = { [Name in keyof T]: T[Name] extends string ? Name : never }[keyof T]
+type ChecksOf<T> = { [Name in keyof T]-?: T[Name] extends boolean | undefined ? Name : never }[keyof T]
 
 interface FieldProps {
   label: string
@@ -54,7 +59,30 @@ interface FieldProps {
   change: (value: string) => void
   /** what is said below it */
   hint?: ComponentChildren
-  id?: string
+}
+
+interface LabelledProps extends Pick<FieldProps, 'label' | 'hint'> {
+  id?: string | undefined
+  children: (attributes: { id: string; 'aria-describedby': string | undefined }) => ComponentChildren
+}
+
+/** A field with its label, and what is said below it. */
+function Labelled({ id: given, label, hint, children }: LabelledProps) {
+  const own = useId()
+  const id = given ?? own
+  return (
+    <div>
+      <label class="field-label" for={id}>
+        {label}
+      </label>
+      {children({ id, 'aria-describedby': hint ? `${id}-hint` : undefined })}
+      {hint && (
+        <p class="hint" id={`${id}-hint`}>
+          {hint}
+        </p>
+      )}
+    </div>
+  )
 }
 
 type InputProps = 'pattern' | 'title' | 'required' | 'placeholder' | 'min' | 'max' | 'step' | 'disabled'
@@ -70,71 +98,37 @@ interface TextFieldProps extends FieldProps, Pick<InputHTMLAttributes, InputProp
   onBlur?: () => void
 }
 
-/** A field with its label, and what is said below it. */
-const Labelled = ({ id, label, hint, children }: LabelledProps) => (
-  <div>
-    <label class="field-label" for={id}>
-      {label}
-    </label>
-    {children}
-    {hint && (
-      <p class="hint" id={`${id}-hint`}>
-        {hint}
-      </p>
-    )}
-  </div>
-)
-
-interface LabelledProps {
-  id: string
-  label: string
-  hint: ComponentChildren
-  children: ComponentChildren
-}
-
 /** A labelled field for a text. */
-export function TextField({
-  label,
-  change,
-  hint,
-  id: given,
-  type = 'text',
-  options,
-  code,
-  ...input
-}: TextFieldProps) {
-  const own = useId()
-  const id = given ?? own
-  const attributes = {
-    ...input,
-    id,
-    class: code ? 'input code' : 'input',
-    spellcheck: false,
-    'aria-describedby': hint ? `${id}-hint` : undefined,
-    list: options && `${id}-options`,
-  }
-  return (
-    <Labelled id={id} label={label} hint={hint}>
-      {input.rows ? (
-        <textarea {...attributes} onInput={({ currentTarget: { value } }) => change(value)} />
-      ) : (
-        <input
-          {...({ ...attributes, type } as object)}
-          onInput={({ currentTarget: { value } }) => change(value)}
-          // What somebody pasted may end with a space; a password may, too.
-          onChange={({ currentTarget: { value } }) => type !== 'password' && change(value.trim())}
-        />
-      )}
-      {options && (
-        <datalist id={`${id}-options`}>
-          {options.map((each) => (
-            <option key={each} value={each} />
-          ))}
-        </datalist>
-      )}
-    </Labelled>
-  )
-}
+export const TextField = ({ label, change, hint, type, options, code, ...input }: TextFieldProps) => (
+  <Labelled label={label} hint={hint}>
+    {(labelled) => {
+      const list = options && `${labelled.id}-options`
+      const look = { class: code ? 'input code' : 'input', spellcheck: false, list }
+      const attributes = { ...input, ...labelled, ...look }
+      return (
+        <>
+          {input.rows ? (
+            <textarea {...attributes} onInput={({ currentTarget: { value } }) => change(value)} />
+          ) : (
+            <input
+              {...({ ...attributes, type } as object)}
+              onInput={({ currentTarget: { value } }) => change(value)}
+              // What somebody pasted may end with a space; a password may, too.
+              onChange={({ currentTarget: { value } }) => type !== 'password' && change(value.trim())}
+            />
+          )}
+          {options && (
+            <datalist id={list}>
+              {options.map((each) => (
+                <option key={each} value={each} />
+              ))}
+            </datalist>
+          )}
+        </>
+      )
+    }}
+  </Labelled>
+)
 
 interface SearchBoxProps {
   label: string
@@ -161,6 +155,7 @@ export const SearchBox = ({ label, value, change, most }: SearchBoxProps) => (
 )
 
 interface SelectFieldProps extends FieldProps {
+  id?: string
   /** what is sent, and what is shown of it */
   options: readonly (readonly [string, string])[]
   required?: boolean
@@ -170,25 +165,12 @@ interface SelectFieldProps extends FieldProps {
 }
 
 /** A labelled choice. */
-export function SelectField({
-  label,
-  change,
-  hint,
-  id: given,
-  options,
-  bare,
-  small,
-  ...more
-}: SelectFieldProps) {
-  const own = useId()
-  const id = given ?? own
-  const select = (
+export function SelectField({ label, change, hint, id, options, bare, small, ...more }: SelectFieldProps) {
+  const select = (attributes: object) => (
     <select
       {...more}
-      id={id}
+      {...attributes}
       class={small ? 'input small' : 'input'}
-      aria-label={bare ? label : undefined}
-      aria-describedby={hint ? `${id}-hint` : undefined}
       onChange={(event) => change(event.currentTarget.value)}
     >
       {options.map(([of, shown]) => (
@@ -198,7 +180,7 @@ export function SelectField({
       ))}
     </select>
   )
-  if (bare) return select
+  if (bare) return select({ 'aria-label': label })
   return (
     <Labelled id={id} label={label} hint={hint}>
       {select}
@@ -226,7 +208,7 @@ export const CheckField = ({ label, checked, change, bare }: CheckFieldProps) =>
 
 interface FormProps {
   /** what the button says, and what while it runs */
-  action: string
+  action?: string
   busy?: string
   disabled?: boolean
   /** what it throws is shown, and the form stays */
@@ -240,17 +222,9 @@ interface FormProps {
   children: ComponentChildren
 }
 
-/** A form of a dialog, with its button. */
-export function Form({
-  action,
-  busy: running = action,
-  disabled = false,
-  save,
-  drop,
-  class: own,
-  beside,
-  children,
-}: FormProps) {
+/** A form with its button. */
+export function Form({ action = 'Save', busy: running = action, class: own, ...form }: FormProps) {
+  const { disabled = false, save, drop, beside, children } = form
   const { busy, error, start } = useAction((_: Event) => save())
   return (
     <form
@@ -274,6 +248,20 @@ export function Form({
   )
 }
 
+interface FormDialogProps extends Omit<FormProps, 'class' | 'beside'> {
+  title: string
+  wide?: boolean
+  /** called once what was typed is saved, too */
+  close: () => void
+}
+
+/** A form in a dialog of its own. */
+export const FormDialog = ({ title, wide = false, close, save, ...form }: FormDialogProps) => (
+  <Dialog title={title} close={close} class={wide ? 'wide' : ''}>
+    <Form {...form} save={() => save().then(close)} />
+  </Dialog>
+)
+
 interface JsonDialogProps {
   title: string
   value: unknown
@@ -284,20 +272,12 @@ interface JsonDialogProps {
 }
 
 /** Something as JSON, to be changed as the API has it. */
-export function JsonDialog({ title, value, hint, save, close }: JsonDialogProps) {
+export function JsonDialog({ value, hint, save, ...dialog }: JsonDialogProps) {
   const [text, setText] = useState(() => JSON.stringify(value, null, 2))
   return (
-    <Dialog title={title} close={close} class="wide">
-      <Form
-        action="Save"
-        save={async () => {
-          await save(objectIn(text))
-          close()
-        }}
-      >
-        <TextField label="JSON" value={text} rows={16} code required hint={hint} change={setText} />
-      </Form>
-    </Dialog>
+    <FormDialog {...dialog} wide save={async () => save(objectIn(text))}>
+      <TextField label="JSON" value={text} rows={16} code required hint={hint} change={setText} />
+    </FormDialog>
   )
 }
 

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { go, place, to } from '../address'
-import type { Loaded, PagedList } from '../api'
+import { type Loaded, type PagedList, send } from '../api'
 import { Button, Tool } from './button'
 import { Confirm } from './dialog'
 import { count } from './format'
@@ -35,16 +35,8 @@ interface ListProps<T> {
   after?: ComponentChildren
 }
 
-export function List<T>({
-  of,
-  empty,
-  class: className,
-  ordered,
-  item,
-  before,
-  after,
-  ...loading
-}: ListProps<T>) {
+export function List<T>({ of, empty, class: className, ordered, item, ...more }: ListProps<T>) {
+  const { before, after, ...loading } = more
   const Items = ordered ? 'ol' : 'ul'
   return (
     <Shown of={of} {...loading}>
@@ -109,98 +101,108 @@ export const Pager = ({ page, last, label, turn }: PagerProps) =>
 // =============================================================================
 // A page that lists things of one kind, and what each of them can do.
 
+interface ItemProps {
+  name: string
+  /** absent: it has no page of its own */
+  href?: string
+  about: ComponentChildren
+  /** badges and buttons */
+  children?: ComponentChildren
+}
+
+export const Item = ({ name, href, about, children }: ItemProps) => (
+  <li class="item">
+    <div class="item-main">
+      {href === undefined ? (
+        <strong>{name}</strong>
+      ) : (
+        <a class="item-name" href={href} dir="auto">
+          {name}
+        </a>
+      )}
+      <p class="soft">{about}</p>
+    </div>
+    {children}
+  </li>
+)
+
+/** A thing of a page that lists them. */
+interface Listed extends ItemProps {
+  /** what DELETE is asked of, and what that does besides */
+  path: string
+  says: ComponentChildren
+  /** its name in a sentence, where it has another one there */
+  called?: string
+  /** what the question says of it; its name, where that is absent */
+  what?: string
+  /** what the button of the question says; `Delete the model` */
+  action?: string
+}
+
 interface ListPageProps<T> {
   title: string
   lead: string
+  /** what one of them is called, such as `model` */
+  kind: string
   list: Omit<Loaded<T[]>, 'set'>
   /** what the page says while there is nothing to list */
   empty: Omit<EmptyProps, 'action'>
-  /** the address of the page, and what the link to the form for one more says */
-  page?: string
-  fresh?: string
-  /** the form, open where the address says `new=1` */
+  item: (each: T) => Listed
+  /** the form that changes one */
+  edit?: (each: T, close: () => void) => ComponentChildren
+  /** the form for one more, open where the address says `new=1` */
   form?: (close: () => void) => ComponentChildren
-  /** makes one more, where that is no form of the page */
+  /** one more as it begins, where the form that changes one makes it */
+  begin?: T
+  /** makes one more, where no form of the page does */
   action?: ComponentChildren
-  item: (each: T) => ComponentChildren
   /** what stands above the list */
   above?: ComponentChildren
   /** dialogs */
   children?: ComponentChildren
 }
 
-export function ListPage<T>({ title, lead, list, empty, item, above, children, ...more }: ListPageProps<T>) {
-  const { page = '', fresh, form } = more
-  const action = more.action ?? (
-    <Button label={fresh ?? ''} kind="primary" icon="plus" href={to([page], { new: '1' })} />
-  )
+export function ListPage<T>({ title, lead, kind, list, empty, item, edit, ...more }: ListPageProps<T>) {
+  const { form, begin, above, children } = more
+  const [edited, setEdited] = useState<T>()
+  const [removed, setRemoved] = useState<Listed>()
+  const { page, query } = place.value
+  const opens = begin ? { onClick: () => setEdited(begin) } : { href: to([page], { new: '1' }) }
+  const action = more.action ?? <Button label={`New ${kind}`} kind="primary" icon="plus" {...opens} />
   const close = () => {
     // A form that leads elsewhere has left the page.
     if (place.peek().query.has('new')) go(to([page]), { replace: true })
+    setEdited(undefined)
     list.reload()
+  }
+  const itemOf = (each: T) => {
+    const shown = item(each)
+    const called = `the ${kind} ${shown.called ?? shown.name}`
+    return (
+      <Item key={shown.path} {...shown}>
+        {shown.children}
+        {edit && <Tool icon="edit" label={`Edit ${called}`} title="Edit" onClick={() => setEdited(each)} />}
+        <Tool icon="bin" label={`Delete ${called}`} title="Delete" onClick={() => setRemoved(shown)} />
+      </Item>
+    )
   }
   return (
     <Page title={title} lead={lead} actions={list.data && list.data.length > 0 && action}>
       {above}
-      <List of={list} empty={{ ...empty, action }} class="cards" item={item} />
-      {place.value.query.has('new') && form?.(close)}
-      {children}
-    </Page>
-  )
-}
-
-interface Removal {
-  /** what the question says of it: its name where there is nothing else to say */
-  what?: string
-  /** what the button does; `Delete the model` */
-  action?: string
-  /** what happens then */
-  says: ComponentChildren
-  run: () => Promise<unknown>
-}
-
-interface ItemProps {
-  name: string
-  /** absent: it has no page of its own */
-  href?: string
-  about: ComponentChildren
-  /** what the buttons that change and delete it say of it, such as `the key page of help` */
-  called?: string
-  edit?: () => void
-  remove?: Removal
-  /** badges and buttons */
-  children?: ComponentChildren
-}
-
-export function Item({ name, href, about, called, edit, remove, children }: ItemProps) {
-  const [removing, setRemoving] = useState(false)
-  return (
-    <li class="item">
-      <div class="item-main">
-        {href === undefined ? (
-          <strong>{name}</strong>
-        ) : (
-          <a class="item-name" href={href} dir="auto">
-            {name}
-          </a>
-        )}
-        <p class="soft">{about}</p>
-      </div>
-      {children}
-      {edit && <Tool icon="edit" label={`Edit ${called}`} title="Edit" onClick={edit} />}
-      {remove && (
-        <Tool icon="bin" label={`Delete ${called}`} title="Delete" onClick={() => setRemoving(true)} />
-      )}
-      {remove && removing && (
+      <List of={list} empty={{ ...empty, action }} class="cards" item={itemOf} />
+      {query.has('new') && form?.(close)}
+      {edited && edit?.(edited, close)}
+      {removed && (
         <Confirm
-          title={`Delete ${remove.what ?? name}?`}
-          action={remove.action ?? 'Delete'}
-          run={remove.run}
-          close={() => setRemoving(false)}
+          title={`Delete ${removed.what ?? removed.name}?`}
+          action={removed.action ?? `Delete the ${kind}`}
+          run={() => send('DELETE', removed.path).then(list.reload)}
+          close={() => setRemoved(undefined)}
         >
-          <div>{remove.says}</div>
+          <div>{removed.says}</div>
         </Confirm>
       )}
-    </li>
+      {children}
+    </Page>
   )
 }

@@ -1,11 +1,9 @@
 /** What searches go by besides documents: synonyms, curations, presets, stop words, and other names of collections. */
-import { useState } from 'preact/hooks'
 import { place, to } from '../address'
 import { mapped, Refusal, read, send, useLoaded } from '../api'
-import { Button } from '../parts/button'
 import { JsonDialog } from '../parts/form'
 import { many } from '../parts/format'
-import { Item, ListPage } from '../parts/list'
+import { ListPage } from '../parts/list'
 import { NotFound, Tabs } from '../parts/page'
 
 type Rule = Record<string, unknown>
@@ -101,7 +99,6 @@ function Listed({
   kind: Kind
 }) {
   const list = useLoaded(path, (signal) => read<never>(`/${path}`, signal))
-  const [edited, setEdited] = useState<Rule>()
   const nameOf = (rule: Rule) => String(rule[key] ?? '')
   const pathTo = (name: string) => `/${path}/${encodeURIComponent(name)}`
   return (
@@ -121,43 +118,29 @@ function Listed({
       }
       list={mapped(list, listed)}
       empty={{ icon: 'settings', title: `No ${title.toLowerCase()} yet`, text: lead }}
-      action={
-        <Button
-          label={`New ${one}`}
-          kind="primary"
-          icon="plus"
-          onClick={() => setEdited({ [key]: '', ...example })}
-        />
-      }
-      item={(rule) => (
-        <Item
-          key={nameOf(rule)}
-          name={nameOf(rule)}
-          about={about(rule as never)}
-          called={`the ${one} ${nameOf(rule)}`}
-          edit={() => setEdited(rule)}
-          remove={{
-            says: 'Searches that name it go on without it, or are refused.',
-            run: () => send('DELETE', pathTo(nameOf(rule))).then(list.reload),
-          }}
-        />
-      )}
-    >
-      {edited && (
+      kind={one}
+      begin={{ [key]: '', ...example }}
+      item={(rule) => ({
+        name: nameOf(rule),
+        about: about(rule as never),
+        path: pathTo(nameOf(rule)),
+        says: 'Searches that name it go on without it, or are refused.',
+        action: 'Delete',
+      })}
+      edit={(rule, close) => (
         <JsonDialog
-          title={nameOf(edited) === '' ? `New ${one}` : `Edit ${nameOf(edited)}`}
-          value={edited}
+          title={nameOf(rule) === '' ? `New ${one}` : `Edit ${nameOf(rule)}`}
+          value={rule}
           save={async ({ [key]: name, ...body }) => {
             if (typeof name !== 'string' || name.trim() === '')
               throw new Refusal(0, `It has no ${key}. Give it one as "${key}".`)
             await send('PUT', pathTo(name), body)
             // Another name is another rule: the old one goes.
-            if (nameOf(edited) !== '' && nameOf(edited) !== name) await send('DELETE', pathTo(nameOf(edited)))
-            list.reload()
+            if (nameOf(rule) !== '' && nameOf(rule) !== name) await send('DELETE', pathTo(nameOf(rule)))
           }}
-          close={() => setEdited(undefined)}
+          close={close}
         />
       )}
-    </ListPage>
+    />
   )
 }

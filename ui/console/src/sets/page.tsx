@@ -2,10 +2,10 @@
 import { place, to } from '../address'
 import { useLoaded } from '../api'
 import { ago, many } from '../parts/format'
-import { Item, ListPage } from '../parts/list'
+import { ListPage } from '../parts/list'
 import { RunPage } from './run'
 import { SetDialog, SetPage } from './set'
-import { deleteSet, listSets } from './store'
+import { listSets, pathOf } from './store'
 
 export default function Sets() {
   const { rest, query } = place.value
@@ -27,28 +27,19 @@ function SetList() {
         title: 'No question sets yet',
         text: 'Write ten questions that your visitors ask, and the documents that answer them.',
       }}
-      page="sets"
-      fresh="New set"
+      kind="set"
       form={(close) => <SetDialog close={close} />}
-      item={(set) => (
-        <Item
-          key={set.name}
-          name={set.name}
-          href={to(['sets', set.name])}
-          about={
-            <>
-              {many(set.questions.length, 'question')} · {many(set.runs.length, 'run')}
-              {set.runs[0] && ` · last run ${ago(set.runs[0].started_at)}`}
-            </>
-          }
-          called={`the set ${set.name}`}
-          remove={{
-            action: 'Delete the set',
-            says: <p>Its questions and runs are deleted. The conversations of its runs stay.</p>,
-            run: () => deleteSet(set.name).then(list.reload),
-          }}
-        />
-      )}
+      item={({ name, questions, runs }) => ({
+        name,
+        href: to(['sets', name]),
+        about: [
+          many(questions.length, 'question'),
+          many(runs.length, 'run'),
+          ...(runs[0] ? [`last run ${ago(runs[0].started_at)}`] : []),
+        ].join(' · '),
+        path: pathOf(name),
+        says: 'Its questions and runs are deleted. The conversations of its runs stay.',
+      })}
     />
   )
 }

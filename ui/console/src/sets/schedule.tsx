@@ -15,7 +15,7 @@ const EVERY: Record<string, string> = {
 
 export function Schedule({ set, changed }: { set: QuestionSet; changed: () => void }) {
   const choices = useLoaded('choices', loadChoices)
-  const { draft, set: change } = useDraft({
+  const { draft, field, check } = useDraft({
     every: set.every_hours === undefined ? '' : String(set.every_hours),
     after: set.after_import ?? false,
     judge: set.judge ?? '',
@@ -34,27 +34,17 @@ export function Schedule({ set, changed }: { set: QuestionSet; changed: () => vo
   return (
     <section class="panel-card">
       <h2>Ask it by itself</h2>
-      <Form class="form" action="Save" save={save}>
+      <Form class="form" save={save}>
         <div class="split">
-          <SelectField
-            label="How often"
-            value={draft.every}
-            options={Object.entries(every)}
-            change={(value) => change({ every: value })}
-          />
+          <SelectField label="How often" {...field('every')} options={Object.entries(every)} />
           <SelectField
             label="Judge"
-            value={draft.judge}
+            {...field('judge')}
             options={[['', 'Words and sources alone'], ...optionsOf(models)]}
             hint="A language model that grades each answer beside what its words say. It costs a call for each question."
-            change={(judge) => change({ judge })}
           />
         </div>
-        <CheckField
-          label="After each import into one of its collections"
-          checked={draft.after}
-          change={(after) => change({ after })}
-        />
+        <CheckField label="After each import into one of its collections" {...check('after')} />
       </Form>
     </section>
   )

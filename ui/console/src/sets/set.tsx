@@ -8,8 +8,7 @@ import { loadChoices } from '../chat/choices'
 import { type ChatSettings, described, settings } from '../chat/settings'
 import { SettingsFields } from '../chat/settings-form'
 import { Button } from '../parts/button'
-import { Dialog } from '../parts/dialog'
-import { CheckField, Form, TextField, useDraft } from '../parts/form'
+import { CheckField, FormDialog, TextField, useDraft } from '../parts/form'
 import { many, when } from '../parts/format'
 import { Page } from '../parts/page'
 import { Empty, Problem, Shown } from '../parts/states'
@@ -226,45 +225,46 @@ export function SetDialog({ set, close }: { set?: QuestionSet; close: () => void
   const save = async () => {
     const questions = questionsIn(text)
     if (questions.length === 0) throw refused('there is no question in it')
-    if (set) {
-      await changeSet(set.name, (before) => ({ ...before, questions }))
-      return close()
-    }
+    if (set) return changeSet(set.name, (before) => ({ ...before, questions }))
     if (await readSet(name)) throw refused(`there is a set ${name} already`)
     await writeSet({ name, questions, runs: [] })
     go(to(['sets', name]))
   }
   return (
-    <Dialog title={set ? 'Edit the questions' : 'New question set'} close={close} class="wide">
-      <Form action="Save" save={save} drop={take}>
-        {!set && <TextField label="Name" required {...field('name')} />}
-        <TextField
-          label="Questions"
-          rows={8}
-          code
-          required
-          placeholder={EXAMPLE}
-          {...field('text')}
-          hint={
-            <>
-              One a line, as <code>parley eval</code> takes them: behind <code>=&gt;</code> the words that a
-              right answer says, or nothing where it should be declined, and behind <code>@</code> the
-              documents that answer. Lines of JSON are taken too. Paste them, drop a file here, or choose one.
-            </>
-          }
+    <FormDialog
+      title={set ? 'Edit the questions' : 'New question set'}
+      close={close}
+      save={save}
+      drop={take}
+      wide
+    >
+      {!set && <TextField label="Name" required {...field('name')} />}
+      <TextField
+        label="Questions"
+        rows={8}
+        code
+        required
+        placeholder={EXAMPLE}
+        {...field('text')}
+        hint={
+          <>
+            One a line, as <code>parley eval</code> takes them: behind <code>=&gt;</code> the words that a
+            right answer says, or nothing where it should be declined, and behind <code>@</code> the documents
+            that answer. Lines of JSON are taken too. Paste them, drop a file here, or choose one.
+          </>
+        }
+      />
+      <div>
+        <label class="field-label" for="set-file">
+          From a file
+        </label>
+        <input
+          id="set-file"
+          type="file"
+          accept=".jsonl,.ndjson,.json,.txt"
+          onChange={(event) => take(event.currentTarget.files?.[0])}
         />
-        <div>
-          <label class="field-label" for="set-file">
-            From a file
-          </label>
-          <input
-            id="set-file"
-            type="file"
-            accept=".jsonl,.ndjson,.json,.txt"
-            onChange={(event) => take(event.currentTarget.files?.[0])}
-          />
-        </div>
-      </Form>
-    </Dialog>
+      </div>
+    </FormDialog>
   )
 }

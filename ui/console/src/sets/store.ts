@@ -72,7 +72,7 @@ export interface Run {
   outcomes: (Outcome & { judged?: Judged })[]
 }
 
-const pathOf = (name: string): string => `/question_sets/${encodeURIComponent(name)}`
+export const pathOf = (name: string): string => `/question_sets/${encodeURIComponent(name)}`
 
 /** All sets, the oldest first. */
 export const listSets = async (): Promise<QuestionSet[]> =>
@@ -93,8 +93,6 @@ async function usual(): Promise<ChatSettings> {
   const now = settings.peek()
   return chosen ? now : possible(now, await loadChoices())
 }
-
-export const deleteSet = (name: string): Promise<unknown> => send('DELETE', pathOf(name))
 
 /** Changes a set, if it is still there. */
 export async function changeSet(name: string, change: (set: QuestionSet) => QuestionSet): Promise<void> {

@@ -1,13 +1,11 @@
 /** Websites, buckets and Git archives that the server reads again by itself: how their runs went, and what to do about them. */
-import { useState } from 'preact/hooks'
 import { nameOf } from '../../../../scripts/parley/import/site.mjs'
 import { to } from '../address'
 import { mapped, send, useAction, useRead } from '../api'
 import { Button } from '../parts/button'
-import { Dialog } from '../parts/dialog'
-import { CheckField, Form, TextField, useDraft } from '../parts/form'
+import { CheckField, FormDialog, TextField, useDraft } from '../parts/form'
 import { ago, many, when } from '../parts/format'
-import { Item, ListPage } from '../parts/list'
+import { ListPage } from '../parts/list'
 import { Problem } from '../parts/states'
 import type { Source } from '../start/site'
 
@@ -24,7 +22,6 @@ export const pathOf = ({ name }: Pick<Source, 'name'>) => `/sources/${encodeURIC
 
 export default function Sources() {
   const list = useRead<{ sources: Source[] }>('/sources')
-  const [editing, setEditing] = useState<Source>()
   return (
     <ListPage
       title="Sources"
@@ -35,43 +32,29 @@ export default function Sources() {
         title: 'No sources yet',
         text: 'Register a website, a bucket or a Git archive, and its collection stays up to date.',
       }}
-      page="sources"
-      fresh="New source"
+      kind="source"
       form={(close) => <SourceDialog close={close} />}
-      item={(each) => (
-        <Item
-          key={each.name}
-          name={each.name}
-          about={
-            <>
-              {KINDS[each.kind]} {each.url} into{' '}
-              <a href={to(['collections', each.collection])}>{each.collection}</a> · {told(each)}
-            </>
-          }
-          called={`the source ${each.name}`}
-          edit={() => setEditing(each)}
-          remove={{
-            action: 'Remove the source',
-            says: <p>It is read no more. Its documents stay in {each.collection}.</p>,
-            run: () => send('DELETE', pathOf(each)).then(list.reload),
-          }}
-        >
-          {each.state === 'reading' && <span class="badge">reading</span>}
-          {each.last_run && <Failures run={each.last_run} />}
-          <ReadNow source={each} done={list.reload} />
-        </Item>
-      )}
-    >
-      {editing && (
-        <SourceDialog
-          source={editing}
-          close={() => {
-            setEditing(undefined)
-            list.reload()
-          }}
-        />
-      )}
-    </ListPage>
+      edit={(each, close) => <SourceDialog source={each} close={close} />}
+      item={(each) => ({
+        name: each.name,
+        about: (
+          <>
+            {KINDS[each.kind]} {each.url} into{' '}
+            <a href={to(['collections', each.collection])}>{each.collection}</a> · {told(each)}
+          </>
+        ),
+        path: pathOf(each),
+        says: `It is read no more. Its documents stay in ${each.collection}.`,
+        action: 'Remove the source',
+        children: (
+          <>
+            {each.state === 'reading' && <span class="badge">reading</span>}
+            {each.last_run && <Failures run={each.last_run} />}
+            <ReadNow source={each} done={list.reload} />
+          </>
+        ),
+      })}
+    />
   )
 }
 
@@ -117,7 +100,7 @@ function ReadNow({ source, done }: { source: Source; done: () => void }) {
 
 /** A new source, or what is to change about one. */
 function SourceDialog({ source, close }: { source?: Source; close: () => void }) {
-  const { draft, set, field } = useDraft({
+  const { draft, field, check } = useDraft({
     url: source?.url ?? '',
     collection: source?.collection ?? '',
     base: source?.base_url ?? '',
@@ -127,60 +110,53 @@ function SourceDialog({ source, close }: { source?: Source; close: () => void })
   })
   const { url, collection, base, prune, hours, most } = draft
   return (
-    <Dialog title={source ? `Edit ${source.name}` : 'New source'} close={close}>
-      <Form
-        action={source ? 'Save' : 'Register'}
-        busy={source ? 'Saving …' : 'Registering …'}
-        save={async () => {
-          await send('PUT', pathOf(source ?? { name: nameOf(url) }), {
-            url,
-            collection,
-            prune,
-            ...(base !== '' && { base_url: base }),
-            ...(hours !== '' && Number(hours) * 60 !== (source?.every_minutes ?? DAY_MINUTES)
-              ? { every_minutes: Math.round(Number(hours) * 60) }
-              : source && { every_minutes: source.every_minutes }),
-            ...(most !== '' && { max_pages: Number(most) }),
-          })
-          close()
-        }}
-      >
+    <FormDialog
+      title={source ? `Edit ${source.name}` : 'New source'}
+      action={source ? 'Save' : 'Register'}
+      busy={source ? 'Saving …' : 'Registering …'}
+      close={close}
+      save={() =>
+        send('PUT', pathOf(source ?? { name: nameOf(url) }), {
+          url,
+          collection,
+          prune,
+          ...(base !== '' && { base_url: base }),
+          ...(hours !== '' && Number(hours) * 60 !== (source?.every_minutes ?? DAY_MINUTES)
+            ? { every_minutes: Math.round(Number(hours) * 60) }
+            : source && { every_minutes: source.every_minutes }),
+          ...(most !== '' && { max_pages: Number(most) }),
+        })
+      }
+    >
+      <TextField
+        label="Address"
+        type="url"
+        required
+        placeholder="https://docs.example.com/"
+        {...field('url')}
+        hint="A website, a sitemap or a feed. Or a Git archive, https://github.com/OWNER/REPO/archive/refs/heads/main.tar.gz, with #FOLDER for a part of it. Or a bucket of R2, r2://NAME/FOLDER/."
+      />
+      <TextField
+        label="Collection"
+        required
+        placeholder="a new one, or one that was imported"
+        {...field('collection')}
+      />
+      {/^r2:|\.(?:tar\.gz|tgz)(?:#|$)/i.test(url) && (
         <TextField
-          label="Address"
+          label="Where its files are read on the web"
           type="url"
-          required
-          placeholder="https://docs.example.com/"
-          {...field('url')}
-          hint="A website, a sitemap or a feed. Or a Git archive, https://github.com/OWNER/REPO/archive/refs/heads/main.tar.gz, with #FOLDER for a part of it. Or a bucket of R2, r2://NAME/FOLDER/."
+          placeholder="optional, such as https://docs.example.com/"
+          {...field('base')}
         />
-        <TextField
-          label="Collection"
-          required
-          placeholder="a new one, or one that was imported"
-          {...field('collection')}
-        />
-        {/^r2:|\.(?:tar\.gz|tgz)(?:#|$)/i.test(url) && (
-          <TextField
-            label="Where its files are read on the web"
-            type="url"
-            placeholder="optional, such as https://docs.example.com/"
-            {...field('base')}
-          />
-        )}
-        {source && (
-          <>
-            <TextField
-              label="Read again after hours"
-              type="number"
-              min="0.25"
-              step="any"
-              {...field('hours')}
-            />
-            <TextField label="Pages at most" type="number" min="1" {...field('most')} />
-          </>
-        )}
-        <CheckField label="Remove what is gone" checked={prune} change={(on) => set({ prune: on })} />
-      </Form>
-    </Dialog>
+      )}
+      {source && (
+        <>
+          <TextField label="Read again after hours" type="number" min="0.25" step="any" {...field('hours')} />
+          <TextField label="Pages at most" type="number" min="1" {...field('most')} />
+        </>
+      )}
+      <CheckField label="Remove what is gone" {...check('prune')} />
+    </FormDialog>
   )
 }
