@@ -92,8 +92,6 @@ function passagesOf(ranked: Candidate[], question: Question): Candidate[] {
     if (seen.has(candidate.rank)) continue
     seen.add(candidate.rank)
     if (chosen.some((other) => repeats(candidate, other, question))) continue
-    // Facts read out from fields add nothing to a sentence.
-    if (candidate.sentence.facts && !chosen.every(({ sentence }) => sentence.facts)) continue
     chosen.push(candidate)
   }
   return chosen

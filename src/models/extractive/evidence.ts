@@ -12,7 +12,7 @@ import { compoundsOf, type Word } from '../words'
 import { fieldsAskedFor, type Strengths, strengthIn } from './fields'
 import { type Language, wordsIn } from './language'
 import { cosine, type Likeness, likenessBy, type Meaning } from './meaning'
-import { hasLook, type Question, wantsCode } from './question'
+import { hasLook, type Question } from './question'
 import { editionOf, type Sentence, sentencesOf } from './sentences'
 
 /** characters of a section from which its meaning is taken */
@@ -123,7 +123,7 @@ function sectionsOf(source: Source, rank: number, language: Language | undefined
     // Without the title before the fields: that is context.
     const said = sentence.facts ?? sentence.text
     const words = wordsIn(language, said)
-    const stems = stemsOf(words, language)
+    const stems = stemsOf(words)
     for (const stem of stems) section.stems.add(stem)
     if (sentence.code) {
       for (const stem of stemsIn(language, sentence.code)) {
@@ -145,22 +145,12 @@ function sectionsOf(source: Source, rank: number, language: Language | undefined
   return [...sections.values()]
 }
 
-/** Returns the stems of words, and of the parts of names in code: `deleteCookie` mentions a cookie. */
-function stemsOf(words: Word[], language: Language | undefined): Set<string> {
-  const stems = new Set(compoundsOf(words).map(({ stem }) => stem))
-  for (const { raw, stem } of words) {
-    stems.add(stem)
-    if (!CAMEL.test(raw)) continue
-    for (const part of wordsIn(language, raw.replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, '$1 $2')))
-      stems.add(part.stem)
-  }
-  return stems
-}
+/** The stems of words, and of the compounds that they make. */
+const stemsOf = (words: Word[]): Set<string> =>
+  new Set([...compoundsOf(words), ...words].map(({ stem }) => stem))
 
 const stemsIn = (language: Language | undefined, text: string): Set<string> =>
-  stemsOf(wordsIn(language, text), language)
-
-const CAMEL = /[a-z0-9][A-Z]/
+  stemsOf(wordsIn(language, text))
 
 function strengthsOf({ terms, language }: Question, sections: Section[], likeness: Likeness): Strengths {
   const known = new Map<string, string>()
@@ -247,16 +237,10 @@ function scoreSection(
   }
 }
 
-/**
- * How far to trust a sentence. A sentence that is itself a question answers nothing, least of all if it repeats the one
- * that was asked. The fields of a record say little, unless the question names one of them ("What is the price of ...?").
- */
+/** How far to trust a sentence: the fields of a record say little, unless the question names one ("What is the price of ...?"). */
 function trustOf(sentence: Sentence, question: Question, strengths: Strengths): number {
-  // A heading that asks is answered by the code below it.
-  const asks = !(sentence.headed && wantsCode(question)) && /\?\W{0,3}$/.test(sentence.text)
-  const asked = sentence.isRecord ? fieldsAskedFor(sentence, question, strengths) : []
-  const factual = sentence.facts === undefined ? 1 : asked.length > 0 ? 1.4 : 0.8
-  return factual * (asks ? 0.3 : 1)
+  if (sentence.facts === undefined) return 1
+  return sentence.isRecord && fieldsAskedFor(sentence, question, strengths).length > 0 ? 1.4 : 0.8
 }
 
 // A fragment says too little, and a page-long sentence too much at once.
