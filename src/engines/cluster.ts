@@ -239,16 +239,8 @@ export class Cluster {
 
   /** Reads a body, up to a number of bytes and within the time limit. */
   async #body(response: Response, most: number): Promise<{ text: string; complete: boolean }> {
-    const { headers } = response
-    // The platform reads a body of a known size faster. One that is compressed or in chunks may be larger than it says.
-    const isKnown =
-      Number(headers.get('content-length') ?? Number.NaN) <= most &&
-      !headers.has('content-encoding') &&
-      !headers.has('transfer-encoding')
-    const read = async () =>
-      isKnown ? { text: await response.text(), complete: true } : readWholeBody(response.body, most)
     try {
-      return await this.#inTime(response, read)
+      return await this.#inTime(response, () => readWholeBody(response.body, most))
     } catch {
       return { text: '', complete: false }
     }

@@ -35,31 +35,18 @@ export interface DocumentStore
 // The documents of a collection in its own Durable Object.
 
 /** @param object a handle on the object */
-export function objectDocuments(object: CollectionRpc): DocumentStore {
-  return {
-    summary: () => object.summary(),
-    schema: () => object.schema(),
-    alter: (body, origin) => object.alter(body, origin),
-    reindex: (origin) => object.reindex(origin),
-    write: (json, options) => object.write(json, options),
-    patch: (id, json, dirtyValues, origin) => object.patch(id, json, dirtyValues, origin),
-    get: (id, include, exclude, scope) => object.get(id, include, exclude, scope),
-    remove: (id, ignoreNotFound, origin) => object.remove(id, ignoreNotFound, origin),
-    updateWhere: (filterBy, json, after, scope, dirtyValues) =>
-      object.updateWhere(filterBy, json, after, scope, dirtyValues),
-    removeWhere: (filterBy, options, scope) => object.removeWhere(filterBy, options, scope),
-    truncate: (origin) => object.truncate(origin),
-    importLines: (lines, options) => object.importLines(lines, options),
-    search: (params, scope, ticket) => object.search(params, scope, ticket),
-    abandon: (ticket) => object.abandon(ticket),
-    exportLines: (options, scope) =>
-      attempt(async () => {
-        const pages = exportedPages(object, options, scope)
-        const first = await pages.next()
-        return first.done ? nothing() : withFirst(first.value, pages)
-      }),
-  }
-}
+export const objectDocuments = (object: CollectionRpc): DocumentStore =>
+  new Proxy(object as CollectionRpc & DocumentStore, {
+    get: (own, name) => (name === 'exportLines' ? exporter(own) : Reflect.get(own, name)),
+  })
+
+const exporter =
+  (object: CollectionRpc): DocumentStore['exportLines'] =>
+  (options, scope) =>
+    attempt(async () => {
+      const pages = exportedPages(object, options, scope)
+      return begun(await pages.next(), pages)
+    })
 
 async function* exportedPages(
   object: CollectionRpc,
@@ -77,12 +64,10 @@ async function* exportedPages(
   }
 }
 
-async function* withFirst(
-  first: string,
+async function* begun(
+  first: IteratorResult<string, void>,
   rest: AsyncIterable<string>,
 ): AsyncGenerator<string, void, undefined> {
-  yield first
+  if (!first.done) yield first.value
   yield* rest
 }
-
-async function* nothing(): AsyncGenerator<string, void, undefined> {}

@@ -14,7 +14,6 @@ import { hasJoins } from '../../search/run/joins'
 import type {
   CollectionSchema,
   CollectionSummary,
-  Document,
   Hit,
   SearchParameters,
   SearchResult,
@@ -96,23 +95,22 @@ interface Opened {
   nodes(): Promise<NodeHealth[]>
 }
 
+const MANAGED_THERE =
+  'Documents of an AI Search collection are managed in AI Search: in its bucket, its website, or by its items.'
+const managedThere = async () => ({ ok: false as const, error: { status: 400, message: MANAGED_THERE } })
+
 export class AiSearchStore implements DocumentStore {
-  readonly #connect: () => Promise<Connection>
-  #opened: Promise<Opened> | undefined
+  readonly #open: () => Promise<Opened>
   readonly #searches = new Searches()
 
   /** @param connect called once, by the first request */
   constructor(connect: () => Promise<Connection>) {
-    this.#connect = connect
-  }
-
-  #open(): Promise<Opened> {
-    this.#opened ??= this.#connect().then((connection) => {
+    this.#open = once(async () => {
+      const connection = await connect()
       const { name, engine, credentials, env } = connection
       if (engine.type !== 'ai-search') throw new Error('The engine is not AI Search.')
       return { name, engine, ...('api_token' in credentials ? rest(connection) : binding(engine, env)) }
     })
-    return this.#opened
   }
 
   /** Whether each address of the REST API knows the instance; none for the binding. */
@@ -167,44 +165,21 @@ export class AiSearchStore implements DocumentStore {
     return { count: 0, done: true }
   }
 
-  async create(): Promise<Outcome<unknown>> {
-    return managedThere()
-  }
-  async alter(): Promise<Outcome<Record<string, unknown>>> {
-    return managedThere()
-  }
-  async write(): Promise<Outcome<Document>> {
-    return managedThere()
-  }
-  async patch(): Promise<Outcome<Document>> {
-    return managedThere()
-  }
-  async get(): Promise<Outcome<Document>> {
-    return managedThere()
-  }
-  async remove(): Promise<Outcome<Document>> {
-    return managedThere()
-  }
-  async updateWhere(): Promise<Outcome<Step & { cursor: number }>> {
-    return managedThere()
-  }
-  async removeWhere(): Promise<Outcome<Step & { cursor: number }>> {
-    return managedThere()
-  }
+  readonly create = managedThere
+  readonly alter = managedThere
+  readonly write = managedThere
+  readonly patch = managedThere
+  readonly get = managedThere
+  readonly remove = managedThere
+  readonly updateWhere = managedThere
+  readonly removeWhere = managedThere
+  readonly importLines = managedThere
+  readonly exportLines = managedThere
+
   async truncate(): Promise<Step> {
     throw new ApiError(400, MANAGED_THERE)
   }
-  async importLines(): Promise<Outcome<{ results: string; busy: boolean }>> {
-    return managedThere()
-  }
-  async exportLines(): Promise<Outcome<AsyncIterable<string>>> {
-    return managedThere()
-  }
 }
-
-const MANAGED_THERE =
-  'Documents of an AI Search collection are managed in AI Search: in its bucket, its website, or by its items.'
-const managedThere = <T>(): Outcome<T> => ({ ok: false, error: { status: 400, message: MANAGED_THERE } })
 
 /** A search as AI Search takes it. @throws ApiError 400 for what has no form there */
 function request(

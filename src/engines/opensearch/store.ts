@@ -74,17 +74,13 @@ interface Opened {
 }
 
 export class OpenSearchStore implements DocumentStore {
-  readonly #connect: () => Promise<Connection>
-  #opened: Promise<Opened> | undefined
+  readonly #open: () => Promise<Opened>
   readonly #searches = new Searches()
 
   /** @param connect called once, by the first request */
   constructor(connect: () => Promise<Connection>) {
-    this.#connect = connect
-  }
-
-  #open(): Promise<Opened> {
-    this.#opened ??= this.#connect().then(({ name, engine, credentials, env }) => {
+    this.#open = once(async () => {
+      const { name, engine, credentials, env } = await connect()
       if (engine.type !== 'opensearch') throw new Error('The engine is not an OpenSearch cluster.')
       const path = `/${pathSegment(engine.index)}`
       return {
@@ -102,7 +98,6 @@ export class OpenSearchStore implements DocumentStore {
         }),
       }
     })
-    return this.#opened
   }
 
   /** The index as it is mapped now, or was a moment ago. @param ms how long ago at most, if the cluster answers */

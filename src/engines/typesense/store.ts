@@ -4,6 +4,7 @@
  */
 import { ApiError, attempt, collectionGone, type Outcome } from '../../errors'
 import { parseExact } from '../../lib/json'
+import { once } from '../../lib/once'
 import { isObject } from '../../search/schema/values'
 import type {
   CollectionSchema,
@@ -50,17 +51,13 @@ interface Opened {
 }
 
 export class TypesenseStore implements DocumentStore {
-  readonly #connect: () => Promise<Connection>
-  #opened: Promise<Opened> | undefined
+  readonly #open: () => Promise<Opened>
   readonly #searches = new Searches()
 
   /** @param connect called once, by the first request */
   constructor(connect: () => Promise<Connection>) {
-    this.#connect = connect
-  }
-
-  #open(): Promise<Opened> {
-    this.#opened ??= this.#connect().then(({ name, engine, credentials, env }) => {
+    this.#open = once(async () => {
+      const { name, engine, credentials, env } = await connect()
       if (engine.type !== 'typesense' || !('api_key' in credentials)) {
         throw new Error('The engine is not a Typesense cluster.')
       }
@@ -81,7 +78,6 @@ export class TypesenseStore implements DocumentStore {
         }),
       }
     })
-    return this.#opened
   }
 
   summary(): Promise<Outcome<CollectionSummary>> {
