@@ -2,10 +2,9 @@
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
-import { contentOf } from '../../lib/parts'
 import type { TranscriptMessage } from '../../turn/look-back'
 import { shaped } from '../http/body'
-import { textIn } from '../shared/foreign'
+import { questionIn, transcriptIn } from '../shared/foreign'
 
 const LONGEST_ID = 512
 const Id = once(() => v.pipe(v.string(), v.nonEmpty(), v.maxLength(LONGEST_ID)))
@@ -54,19 +53,7 @@ export function readQuestion(body: unknown): RunQuestion {
   if (asked?.role !== 'user') {
     throw new ApiError(400, 'The last of `messages` must be the message of a `user`: the question.')
   }
-  const question = textIn(asked.content ?? '', true)
-  if (question.trim() === '') throw new ApiError(400, 'The last of `messages` has no text.')
-  return {
-    ...run,
-    question,
-    transcript: messages
-      .slice(0, -1)
-      .flatMap(({ role, content }) =>
-        role === 'user' || role === 'assistant'
-          ? [{ role, content: contentOf(textIn(content ?? '', false)) }]
-          : [],
-      ),
-  }
+  return { ...run, question: questionIn(asked), transcript: transcriptIn(messages.slice(0, -1)) }
 }
 
 const isEmpty = (value: unknown): boolean =>

@@ -6,7 +6,7 @@ import { contentOf, type FilePart, textOf } from '../../lib/parts'
 import { isTextFile, isVague, LONGEST_FILE_NAME, MOST_FILES } from '../../lib/text-file'
 import type { TranscriptMessage } from '../../turn/look-back'
 import { LONGEST_QUESTION } from '../../turn/question-length'
-import { bodyBytes, parseJson, readText, tooLarge } from '../http/body'
+import { parseJson, readBytes, readText } from '../http/body'
 import { asRecord, type Dialect } from './dialect'
 import { FieldError } from './errors'
 
@@ -236,25 +236,6 @@ function decode({ bytes }: Part, name: string): string {
   }
 }
 
-/** @throws ApiError 413 */
-async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
-  if (Number(request.headers.get('content-length') ?? 0) > limit) throw tooLarge(limit)
-  const pieces: Uint8Array[] = []
-  let size = 0
-  for await (const piece of bodyBytes(request)) {
-    size += piece.byteLength
-    if (size > limit) throw tooLarge(limit)
-    pieces.push(piece)
-  }
-  const whole = new Uint8Array(size)
-  let at = 0
-  for (const piece of pieces) {
-    whole.set(piece, at)
-    at += piece.byteLength
-  }
-  return whole
-}
-
 // =============================================================================
 // A reader of multipart/form-data (RFC 7578) that accepts what clients really send. Pure.
 //
@@ -273,10 +254,6 @@ const LONGEST_HEAD = 16_384
 const MOST_PARTS = 100
 const LONGEST_BOUNDARY = 200
 
-const CR = 0x0d
-const LF = 0x0a
-const DASH = 0x2d
-
 const malformed = (why: string): ApiError => new ApiError(400, `The multipart body is malformed: ${why}.`)
 
 /** The boundary that a content type names. @throws ApiError 400 without one */
@@ -290,92 +267,48 @@ export function boundaryOf(contentType: string): string {
 
 /** @throws ApiError 400 */
 export function readMultipart(bytes: Uint8Array, boundary: string): Part[] {
-  const reader = new Reader(bytes, boundary)
-  const parts: Part[] = []
-  reader.skipPreamble()
-  while (!reader.atEnd) {
-    if (parts.length === MOST_PARTS) throw malformed(`it has more than ${MOST_PARTS} parts`)
-    parts.push(reader.readPart())
-  }
-  return parts
-}
-
-class Reader {
-  readonly #bytes: Uint8Array
-  readonly #delimiter: Uint8Array
-  /** after the last delimiter, before its line break */
-  #at = 0
-
-  constructor(bytes: Uint8Array, boundary: string) {
-    this.#bytes = bytes
-    this.#delimiter = new TextEncoder().encode(`--${boundary}`)
-  }
-
-  skipPreamble(): void {
-    const start = this.#findDelimiter(0)
-    if (start === undefined) throw malformed('its boundary is nowhere in it')
-    this.#at = start + this.#delimiter.length
-  }
-
-  /** Whether the delimiter before this place was the last one. */
-  get atEnd(): boolean {
-    return this.#bytes[this.#at] === DASH && this.#bytes[this.#at + 1] === DASH
-  }
-
-  readPart(): Part {
-    this.#skipLine()
-    const head = this.#readHead()
-    const start = this.#at
-    const end = this.#findDelimiter(start)
-    if (end === undefined) throw malformed('it ends before its last boundary')
-    this.#at = end + this.#delimiter.length
-    return { ...describe(head), bytes: this.#bytes.subarray(start, Math.max(start, this.#beforeBreak(end))) }
-  }
-
-  /** The position of the next delimiter. It must be at the start of a line, with nothing else on that line. */
-  #findDelimiter(from: number): number | undefined {
-    for (let at = from; ; at++) {
-      at = this.#bytes.indexOf(DASH, at)
-      if (at < 0) return undefined
-      if (this.#isDelimiter(at)) return at
+  // A character for each byte: places are the same in both.
+  const latin = (given: Uint8Array): string => new TextDecoder('latin1').decode(given)
+  const text = latin(bytes)
+  const mark = latin(new TextEncoder().encode(`--${boundary}`))
+  /** The place of the next delimiter. It must be at the start of a line, with nothing else on that line. */
+  const next = (from: number): number => {
+    let found = text.indexOf(mark, from)
+    while (found >= 0) {
+      const isAtStart = found === 0 || text[found - 1] === '\n'
+      if (isAtStart && /^(?:--|[\r\n \t])/.test(text.slice(found + mark.length, found + mark.length + 2)))
+        return found
+      found = text.indexOf(mark, found + 1)
     }
+    return -1
   }
-
-  #isDelimiter(at: number): boolean {
-    if (at > 0 && this.#bytes[at - 1] !== LF) return false
-    if (!this.#delimiter.every((byte, index) => this.#bytes[at + index] === byte)) return false
-    const after = this.#bytes[at + this.#delimiter.length]
-    const next = this.#bytes[at + this.#delimiter.length + 1]
-    if (after === DASH) return next === DASH
-    return after === CR || after === LF || after === 0x20 || after === 0x09
+  let at = next(0) + mark.length
+  const takeLine = (): string => {
+    const end = text.indexOf('\n', at)
+    if (end < 0) throw malformed('it ends before its last boundary')
+    const line = new TextDecoder().decode(bytes.subarray(at, end)).replace(/\r$/, '')
+    at = end + 1
+    return line
   }
-
-  /** The position of the line break before a delimiter. The line break belongs to the delimiter. */
-  #beforeBreak(delimiter: number): number {
-    const feed = delimiter - 1
-    return this.#bytes[feed - 1] === CR ? feed - 1 : feed
-  }
-
-  #skipLine(): void {
-    const feed = this.#bytes.indexOf(LF, this.#at)
-    if (feed < 0) throw malformed('it ends before its last boundary')
-    this.#at = feed + 1
-  }
-
-  /** The lines before an empty one. */
-  #readHead(): string[] {
-    const lines: string[] = []
-    for (let size = 0; ; ) {
-      const feed = this.#bytes.indexOf(LF, this.#at)
-      if (feed < 0) throw malformed('it ends before its last boundary')
-      const line = new TextDecoder().decode(this.#bytes.subarray(this.#at, feed)).replace(/\r$/, '')
-      this.#at = feed + 1
-      if (line === '') return lines
+  const parts: Part[] = []
+  if (at < mark.length) throw malformed('its boundary is nowhere in it')
+  while (!text.startsWith('--', at)) {
+    if (parts.length === MOST_PARTS) throw malformed(`it has more than ${MOST_PARTS} parts`)
+    takeLine()
+    const head: string[] = []
+    for (let line = takeLine(), size = 0; line !== ''; line = takeLine()) {
       size += line.length
       if (size > LONGEST_HEAD) throw malformed('the headers of a part are too long')
-      lines.push(line)
+      head.push(line)
     }
+    const end = next(at)
+    if (end < 0) throw malformed('it ends before its last boundary')
+    // The line break before a delimiter belongs to it.
+    const last = end - (text[end - 2] === '\r' ? 2 : 1)
+    parts.push({ ...describe(head), bytes: bytes.subarray(at, Math.max(at, last)) })
+    at = end + mark.length
   }
+  return parts
 }
 
 /** What a part's headers say. @throws ApiError 400 for a part without a name */

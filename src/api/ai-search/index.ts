@@ -7,14 +7,14 @@ import { type Access, ASK_ACTIONS } from '../../auth/access'
 import { admit } from '../../auth/admit'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
-import { contentOf, textOf } from '../../lib/parts'
+import { textOf } from '../../lib/parts'
 import { isObject } from '../../search/schema/values'
 import { readJson, shaped } from '../http/body'
 import { openParties } from '../http/chat-names'
 import { deliver } from '../http/deliver'
 import { type App, ASKS, type OpenCall, openRoute, register } from '../http/router'
 import { askChat, openQuestion } from '../shared/assistant'
-import { textIn } from '../shared/foreign'
+import { questionIn, transcriptIn } from '../shared/foreign'
 import { type SourceFields, searchDocuments, sourcesOf } from '../shared/sources'
 import { chatReader, frame, streamTurn, type TurnEncoder, turnEncoder, wholeTurn } from '../shared/stream'
 
@@ -47,10 +47,12 @@ const withMessages = (body: unknown): unknown =>
 
 function read(body: unknown) {
   const { messages, stream, ai_search_options: options } = shaped(Body(), withMessages(body))
-  const question = textIn(messages.at(-1)!.content ?? '', true)
-  if (question.trim() === '') throw new ApiError(400, 'The last of `messages` has no text.')
-  const before = messages.slice(0, -1)
-  return { question, before, stream, limit: Math.min(MOST_RESULTS, options.retrieval.max_num_results) }
+  return {
+    question: questionIn(messages.at(-1)!),
+    transcript: transcriptIn(messages.slice(0, -1)),
+    stream,
+    limit: Math.min(MOST_RESULTS, options.retrieval.max_num_results),
+  }
 }
 
 /** @throws ApiError 401 for a key that is not made for pages: addresses end up in logs and histories */
@@ -67,14 +69,10 @@ async function chat(call: OpenCall): Promise<Response> {
   const { parties, bodyText, body } = await openQuestion(call, 'ai-search', undefined, () =>
     admitPageKey(call),
   )
-  const { question, before, stream } = read(body)
+  const { question, transcript, stream } = read(body)
   const { events, resume, conversationId, delivery } = await askChat(parties, {
     question,
-    transcript: before.flatMap(({ role, content }) =>
-      role === 'user' || role === 'assistant'
-        ? [{ role, content: contentOf(textIn(content ?? '', false)) }]
-        : [],
-    ),
+    transcript,
     protocol: 'ai-search',
     bodyText,
   })

@@ -92,23 +92,26 @@ function wholeReader(request: Request): ByteReader {
   }
 }
 
+/** The whole body as text. @throws as `readBytes` */
+export const readText = async (request: Request, limit = BODY_LIMIT): Promise<string> =>
+  new TextDecoder().decode(await readBytes(request, limit))
+
 /**
- * The whole body as text.
- *
+ * The whole body.
  * @param limit bytes. A larger body is refused before all of it is read
  * @throws ApiError 413
  */
-export async function readText(request: Request, limit = BODY_LIMIT): Promise<string> {
-  if (lengthOf(request) > limit) throw tooLarge(limit)
-  const decoder = new TextDecoder()
-  let text = ''
+export async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
+  const tooLarge = () => new ApiError(413, `The request body exceeds the maximum of ${limit} bytes.`)
+  if (lengthOf(request) > limit) throw tooLarge()
+  const pieces: Uint8Array[] = []
   let size = 0
-  for await (const bytes of bodyBytes(request)) {
-    size += bytes.byteLength
-    if (size > limit) throw tooLarge(limit)
-    text += decoder.decode(bytes, { stream: true })
+  for await (const piece of bodyBytes(request)) {
+    size += piece.byteLength
+    if (size > limit) throw tooLarge()
+    pieces.push(piece)
   }
-  return text + decoder.decode()
+  return pieces.length === 1 ? pieces[0]! : new Uint8Array(await new Blob(pieces).arrayBuffer())
 }
 
 /** The body as JSON. @throws ApiError 400 `Bad JSON.`, or 413 */
@@ -138,9 +141,6 @@ export function badJson(text: string, error: unknown): ApiError {
     `${fault[0]!.toUpperCase()}${fault.slice(1)}${/[.]$/.test(fault) ? '' : '.'}`,
   )
 }
-
-export const tooLarge = (limit: number): ApiError =>
-  new ApiError(413, `The request body exceeds the maximum of ${limit} bytes.`)
 
 /**
  * Reads and drops a body that nobody wants. Answering without reading it, or cancelling it, resets the connection of a
@@ -220,18 +220,22 @@ async function feed(gunzip: Gunzip, head: Uint8Array, reader: ByteReader): Promi
 // Checks what a client sent against a schema.
 
 /**
- * @param whole what the message calls the value itself
+ * @param whole what the message calls the value itself; null: nothing
+ * @param refusal the error for a fault, and for its place in the value
  * @throws ApiError 400 that names the place of the first fault
  */
 export function shaped<S extends v.GenericSchema>(
   schema: S,
   value: unknown,
-  whole = 'body',
+  whole: string | null = 'body',
+  refusal = (message: string, _place: string | null): ApiError => new ApiError(400, message),
 ): v.InferOutput<S> {
   const parsed = v.safeParse(schema, value, { abortEarly: true })
   if (parsed.success) return parsed.output
   const [issue] = parsed.issues
-  throw new ApiError(400, `\`${v.getDotPath(issue) ?? whole}\`: ${issue.message}`)
+  const place = v.getDotPath(issue)
+  const named = place ?? whole
+  throw refusal(named === null ? issue.message : `\`${named}\`: ${issue.message}`, place)
 }
 
 // =============================================================================

@@ -28,7 +28,7 @@ import { findModel } from '../../registry/models'
 import type { FindResource } from '../../registry/resources'
 import { transcriptOf } from '../../turn/look-back'
 import type { Asker } from '../../turn/request'
-import { askerOf, mayLookAhead, namedUser } from './admit-turn'
+import { askerWith, mayLookAhead, namedUser } from './admit-turn'
 import { presentedKey } from './cors'
 import type { RequestRecord } from './request-log'
 import type { OpenCall } from './router'
@@ -75,7 +75,7 @@ export async function findChat(
   after?: number,
   begins = false,
 ): Promise<Chat> {
-  const asker = await askerFor(parties)
+  const asker = await askerWith(parties)
   const likeliest = await likeliestOf(parties, asker, name)
   const { conversationId, from } = likeliest
   if (from === 'key') return { conversationId, named: false }
@@ -130,7 +130,7 @@ export function prefetchChat(
   const find = async () => {
     const { name, after, onlyId } = (await given) ?? {}
     if (name === undefined) return undefined
-    const asker = await askerFor(parties)
+    const asker = await askerWith(parties)
     const { conversationId, from } = await likeliestOf(parties, asker, name)
     if (from !== 'key' && !mayName(asker, name)) return undefined
     // The object of a name may be one that does not exist yet.
@@ -143,7 +143,7 @@ export function prefetchChat(
 /** The ids that a name may stand for, the likeliest first. For reading and stopping. */
 export async function chatIds(parties: ChatParties, name: string): Promise<{ asker: Asker; ids: string[] }> {
   const { env, assistant } = parties
-  const asker = await askerFor(parties)
+  const asker = await askerWith(parties)
   const { conversationId, from } = await likeliestOf(parties, asker, name)
   if (from !== 'key' && !mayName(asker, name)) return { asker, ids: [] }
   if (from === 'key' || from === 'handle') return { asker, ids: [conversationId] }
@@ -162,14 +162,7 @@ const mayName = (asker: Asker, name: string): boolean => isToldApart(asker) || i
 export const isWeaklyNamed = async (parties: ChatParties, name: string): Promise<boolean> =>
   mayBeMadeUp(name) &&
   parties.access.embedded.conversation_id === undefined &&
-  !mayName(await askerFor(parties), name)
-
-const askerFor = ({
-  request,
-  access,
-  user,
-}: Pick<ChatParties, 'request' | 'access' | 'user'>): Promise<Asker> =>
-  askerOf({ request, accesses: [access], userId: user })
+  !mayName(await askerWith(parties), name)
 
 /**
  * Whether a name is the id of a conversation that the asker may continue. The history says whether there is one, because D1

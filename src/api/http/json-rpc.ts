@@ -3,6 +3,7 @@ import * as v from 'valibot'
 import { ApiError, inFull } from '../../errors'
 import { once } from '../../lib/once'
 import { codeOf } from '../../turn/errors'
+import { shaped } from './body'
 import { type FailedRequest, failureOf, toRetry } from './deliver'
 
 export const PARSE_ERROR = -32700
@@ -48,14 +49,10 @@ const Message = once(() =>
  * @throws RpcError for anything but a message
  */
 export function readMessage(body: unknown): RpcRequest | undefined {
-  const parsed = v.safeParse(Message(), body, { abortEarly: true })
-  if (!parsed.success) {
-    const [issue] = parsed.issues
-    throw new RpcError(INVALID_REQUEST, `\`${v.getDotPath(issue) ?? 'body'}\`: ${issue.message}`)
-  }
-  const { id, method, params } = parsed.output
+  const message = shaped(Message(), body, 'body', (fault) => new RpcError(INVALID_REQUEST, fault))
+  const { id, method, params } = message
   if (method === undefined) {
-    if ('result' in parsed.output || 'error' in parsed.output) return undefined
+    if ('result' in message || 'error' in message) return undefined
     throw new RpcError(INVALID_REQUEST, '`method` is missing.')
   }
   return { ...(id !== undefined && { id }), method, params: params ?? {} }

@@ -9,10 +9,11 @@ import { textOf } from '../../lib/parts'
 import { parseObject } from '../../models/call'
 import { titleOf } from '../../models/extractive/sentences'
 import { quoted } from '../../search/filter/parse'
+import { isObject } from '../../search/schema/values'
 import type { Turn } from '../../turn/fold'
 import { passagesOf } from '../../turn/passage'
 import { LONGEST_QUESTION } from '../../turn/question-length'
-import { askerOf } from '../http/admit-turn'
+import { askerWith } from '../http/admit-turn'
 import { shaped } from '../http/body'
 import type { ChatParties } from '../http/chat-names'
 import { type FailedRequest, failureOf } from '../http/deliver'
@@ -42,7 +43,6 @@ import { chatReader, streamTurn, type TurnEncoder, turnEncoder, wholeTurn } from
 
 /** One HTTP request, and who sends it to which assistant. */
 export interface Session extends ChatParties {
-  call: OpenCall
   /** the body as it was sent */
   bodyText: string
 }
@@ -73,7 +73,7 @@ const addressOf = (collection: string, id: string): string =>
  * @throws ApiError 401 for a key that may ask the assistant, but not search
  */
 export async function listResources(
-  { env, access, assistant, call: { record } }: Session,
+  { env, access, assistant, record }: Session,
   { cursor }: Record<string, unknown>,
 ) {
   requireSearch({ access, assistant, record })
@@ -150,64 +150,54 @@ const textOfDocument = ({ assistant }: Session, { document }: FoundDocument): st
 // =============================================================================
 // The descriptions of the tools for clients.
 
-const string = (description: string) => ({ type: 'string', description })
-const array = (items: unknown) => ({ type: 'array', items })
-const object = (properties: Record<string, unknown>, required: string[]) => ({
+/** A schema, or what a text says. */
+type Described = object | string
+
+const schemaOf = (given: Described): object =>
+  typeof given === 'string' ? { type: 'string', description: given } : given
+const arrayOf = (items: object) => ({ type: 'array', items })
+
+/** @param required names, separated by blanks */
+const object = (required: string, properties: Record<string, Described>) => ({
   type: 'object',
-  properties,
-  required,
+  properties: Object.fromEntries(Object.entries(properties).map(([name, given]) => [name, schemaOf(given)])),
+  required: required.split(' ').filter(Boolean),
 })
 
 /** An input has no further properties. Outputs may get more. */
-const input = (properties: Record<string, unknown>, required: string[]) => ({
-  ...object(properties, required),
-  additionalProperties: false,
-})
+const input = (...given: Parameters<typeof object>) => ({ ...object(...given), additionalProperties: false })
 
 const READS = { readOnlyHint: true, openWorldHint: false }
+const INTEGER = { type: 'integer' }
 
 const definitions = once(() => {
-  const id = string('`COLLECTION/ID`; pass it to `fetch`.')
+  const id = '`COLLECTION/ID`; pass it to `fetch`.'
+  const title = 'Title.'
+  const url = 'Address.'
   const limit = (most: number) => ({ type: 'integer', minimum: 1, maximum: most })
   return [
     {
       name: 'search',
       title: 'Search documents',
       description: 'Finds documents by words and by meaning, the best first.',
-      inputSchema: input({ query: string('Words or a question.'), limit: limit(50) }, ['query']),
-      outputSchema: object(
-        {
-          results: array(
-            object(
-              {
-                id,
-                title: string('Title.'),
-                url: string('Address.'),
-                text: string('Text, cut if it is long.'),
-              },
-              ['id', 'title', 'text'],
-            ),
-          ),
-        },
-        ['results'],
-      ),
+      inputSchema: input('query', { query: 'Words or a question.', limit: limit(50) }),
+      outputSchema: object('results', {
+        results: arrayOf(object('id title text', { id, title, url, text: 'Text, cut if it is long.' })),
+      }),
       annotations: READS,
     },
     {
       name: 'fetch',
       title: 'Read a document',
       description: 'Returns the whole text of a document that `search` or `ask` named.',
-      inputSchema: input({ id }, ['id']),
-      outputSchema: object(
-        {
-          id,
-          title: string('Title.'),
-          text: string('The whole text.'),
-          url: string('Address.'),
-          metadata: object({ collection: string('Collection.') }, ['collection']),
-        },
-        ['id', 'title', 'text', 'metadata'],
-      ),
+      inputSchema: input('id', { id }),
+      outputSchema: object('id title text metadata', {
+        id,
+        title,
+        text: 'The whole text.',
+        url,
+        metadata: object('collection', { collection: 'Collection.' }),
+      }),
       annotations: READS,
     },
     {
@@ -215,29 +205,17 @@ const definitions = once(() => {
       title: 'Ask a question',
       description:
         'Answers a question from the documents and names its sources. Pass `conversation_id` of an earlier answer to ask a follow-up.',
-      inputSchema: input(
-        {
-          question: string('A question in plain language.'),
-          conversation_id: string('`conversation_id` of the answer to go on from.'),
-        },
-        ['question'],
-      ),
-      outputSchema: object(
-        {
-          conversation_id: string('Names the conversation.'),
-          turn: { type: 'integer' },
-          answer: string('The answer.'),
-          sources: array(
-            object({ id, title: string('Title.'), url: string('Address.'), cited: { type: 'boolean' } }, [
-              'id',
-              'title',
-              'cited',
-            ]),
-          ),
-          followups: array({ type: 'string' }),
-        },
-        ['conversation_id', 'turn', 'answer', 'sources'],
-      ),
+      inputSchema: input('question', {
+        question: 'A question in plain language.',
+        conversation_id: '`conversation_id` of the answer to go on from.',
+      }),
+      outputSchema: object('conversation_id turn answer sources', {
+        conversation_id: 'Names the conversation.',
+        turn: INTEGER,
+        answer: 'The answer.',
+        sources: arrayOf(object('id title cited', { id, title, url, cited: { type: 'boolean' } })),
+        followups: arrayOf({ type: 'string' }),
+      }),
       // Each question is stored as a turn of its conversation.
       annotations: { readOnlyHint: false, destructiveHint: false, openWorldHint: false },
     },
@@ -245,32 +223,23 @@ const definitions = once(() => {
       name: 'list_conversations',
       title: 'List conversations',
       description: 'Lists earlier conversations of whoever holds the key, the last used first.',
-      inputSchema: input(
-        {
-          q: string('Words of a question or its answer.'),
-          limit: limit(100),
-          cursor: string('`next_cursor` of the page before.'),
-        },
-        [],
-      ),
-      outputSchema: object(
-        {
-          conversations: array(
-            object(
-              {
-                id: string('Pass it to `ask` as `conversation_id`.'),
-                title: string('The first question.'),
-                turn_count: { type: 'integer' },
-                created_at: { type: 'integer' },
-                updated_at: { type: 'integer' },
-              },
-              ['id', 'title', 'turn_count', 'created_at', 'updated_at'],
-            ),
-          ),
-          next_cursor: string('Of the next page.'),
-        },
-        ['conversations'],
-      ),
+      inputSchema: input('', {
+        q: 'Words of a question or its answer.',
+        limit: limit(100),
+        cursor: '`next_cursor` of the page before.',
+      }),
+      outputSchema: object('conversations', {
+        conversations: arrayOf(
+          object('id title turn_count created_at updated_at', {
+            id: 'Pass it to `ask` as `conversation_id`.',
+            title: 'The first question.',
+            turn_count: INTEGER,
+            created_at: INTEGER,
+            updated_at: INTEGER,
+          }),
+        ),
+        next_cursor: 'Of the next page.',
+      }),
       annotations: READS,
     },
   ]
@@ -320,22 +289,8 @@ interface AskInput {
   conversation_id?: string | undefined
 }
 
-const ask = (session: Session, { question, conversation_id: conversationId }: AskInput) => {
-  const { env, request, access, assistant, user, prefetch, call, bodyText } = session
-  return askAssistant({
-    env,
-    request,
-    access,
-    assistant,
-    user,
-    record: call.record,
-    prefetch,
-    question,
-    chat: chatOf(conversationId),
-    protocol: 'mcp',
-    bodyText,
-  })
-}
+const ask = (session: Session, { question, conversation_id: conversationId }: AskInput) =>
+  askAssistant({ ...session, question, chat: chatOf(conversationId), protocol: 'mcp' })
 
 /** @throws ApiError */
 async function askWhole(session: Session, input: AskInput): Promise<ToolResult> {
@@ -426,13 +381,10 @@ const limit = (most: number) =>
 /** Arguments as a model wrote them, as JSON in a string too, without those that it left empty. */
 function written(given: unknown): unknown {
   const read = typeof given === 'string' ? (parseObject(given) ?? given) : given
-  return isRecord(read)
+  return isObject(read)
     ? Object.fromEntries(Object.entries(read).filter(([, value]) => value !== null && value !== ''))
     : (read ?? {})
 }
-
-const isRecord = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** The inputs of the tools. The JSON schemas above describe the same to clients. */
 const INPUTS = once(() => ({
@@ -468,7 +420,7 @@ export async function callTool(session: Session, params: Record<string, unknown>
   try {
     return await run(session, name, written(params.arguments))
   } catch (error) {
-    return failedResult(error, session.call.record)
+    return failedResult(error, session.record)
   }
 }
 
@@ -487,7 +439,7 @@ export async function streamTool(session: Session, { id, method, params }: RpcRe
       token.success ? token.output.progressToken : undefined,
     )
   } catch (error) {
-    const result = failedResult(error, session.call.record)
+    const result = failedResult(error, session.record)
     return Response.json({ jsonrpc: '2.0', id, result })
   }
 }
@@ -536,8 +488,7 @@ async function search(
   session: Session,
   { query, limit = USUAL_RESULTS }: Input<'search'>,
 ): Promise<ToolResult> {
-  const { env, access, assistant, call } = session
-  const { found } = await searchDocuments({ env, access, assistant, record: call.record }, query, limit)
+  const { found } = await searchDocuments(session, query, limit)
   return structured({
     results: found.map(({ id, title, url, text }) => ({
       id,
@@ -556,9 +507,9 @@ async function fetch(session: Session, { id }: Input<'fetch'>): Promise<ToolResu
 }
 
 async function list(session: Session, { limit = 20, ...narrowed }: Input<'list_conversations'>) {
-  const { env, request, access, user, call } = session
-  requireAccess(access, undefined, ['conversations:list', 'documents:search'], undefined, call.record)
-  const asker = await askerOf({ request, accesses: [access], userId: user }, 'conversations:list')
+  const { env, access, record } = session
+  requireAccess(access, undefined, ['conversations:list', 'documents:search'], undefined, record)
+  const asker = await askerWith(session, 'conversations:list')
   const { conversations, next_cursor: cursor } = await listConversations(env, asker, { ...narrowed, limit })
   return structured({
     conversations: conversations.map(({ id, title, turn_count, created_at, updated_at }) => ({

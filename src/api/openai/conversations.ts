@@ -4,16 +4,7 @@ import type { Access } from '../../auth/access'
 import { requireRate } from '../../auth/authenticate'
 import { openConversation } from '../../conversation/conversations'
 import { deleteConversation } from '../../conversation/expiry'
-import {
-  addMessage,
-  changeMemory,
-  deleteItem,
-  type Item,
-  isJudged,
-  itemsOf,
-  type MemoryRow,
-  memoryOf,
-} from '../../conversation/messages'
+import * as messages from '../../conversation/messages'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { type Assistant, DEFAULT_ASSISTANT, findAssistant, listAssistants } from '../../registry/assistants'
@@ -22,9 +13,8 @@ import { parseJson, readText } from '../http/body'
 import { findHistory, findOpenModel, openHere, openTo, requireListed } from '../http/chat-names'
 import { originOf, type RequestRecord } from '../http/request-log'
 import type { OpenCall } from '../http/router'
-import { textIn } from '../shared/foreign'
 import { itemId, readItemId } from './ids'
-import { type Caller, callerOf, checkBody, InvalidParameter, openConversationRow } from './question'
+import { type Caller, callerOf, checkBody, InvalidParameter, openConversationRow, textOf } from './question'
 
 /** The bodies of requests, limited as OpenAI limits them. Made at first use, because start-up is short of time. */
 const bodies = once(() => {
@@ -88,7 +78,7 @@ export async function updateConversation(call: OpenCall): Promise<object> {
   const row = await openConversationRow(env, asker, path.id ?? '')
   const { metadata } = checkBody(bodies().Change, await readBody(call))
   const gone = Object.fromEntries(Object.keys(metadataOf(row)).map((name) => [name, null]))
-  await changeMemory(env, asker, row, { additional_info: { ...gone, ...metadata } })
+  await messages.changeMemory(env, asker, row, { additional_info: { ...gone, ...metadata } })
   return shown(await openConversationRow(env, asker, row.id))
 }
 
@@ -104,7 +94,7 @@ export async function listItems(call: OpenCall): Promise<object> {
   const { asker } = await callerOf(call, 'get')
   const { limit, order, after } = pageOf(query)
   const row = await openConversationRow(env, asker, path.id ?? '')
-  const items = await itemsOf(env, row)
+  const items = await messages.itemsOf(env, row)
   if (order === 'desc') items.reverse()
   const from = after ? 1 + items.indexOf(itemIn(items, row, after)) : 0
   const page = items.slice(from, from + limit).map((item) => shownItem(row, item))
@@ -115,7 +105,7 @@ export async function getItem(call: OpenCall): Promise<object> {
   const { env, path } = call
   const { asker } = await callerOf(call, 'get')
   const row = await openConversationRow(env, asker, path.id ?? '')
-  return shownItem(row, itemIn(await itemsOf(env, row), row, path.item ?? ''))
+  return shownItem(row, itemIn(await messages.itemsOf(env, row), row, path.item ?? ''))
 }
 
 /** The rest of its turn stays. */
@@ -123,7 +113,7 @@ export async function removeItem(call: OpenCall): Promise<object> {
   const { env, path } = call
   const { asker } = await callerOf(call, 'delete')
   const row = await openConversationRow(env, asker, path.id ?? '')
-  await deleteItem(env, asker, row, itemIn(await itemsOf(env, row), row, path.item ?? ''))
+  await messages.deleteItem(env, asker, row, itemIn(await messages.itemsOf(env, row), row, path.item ?? ''))
   return shown(row)
 }
 
@@ -136,7 +126,7 @@ export async function createItems(call: OpenCall): Promise<object> {
   return shownPage(await say(env, caller, row, said), false)
 }
 
-const shown = (row: MemoryRow) => ({
+const shown = (row: messages.MemoryRow) => ({
   id: row.id,
   object: 'conversation',
   created_at: Math.floor(row.createdAt / 1000),
@@ -144,15 +134,15 @@ const shown = (row: MemoryRow) => ({
 })
 
 /** Other protocols may store values other than texts there. */
-const metadataOf = (row: MemoryRow): Record<string, string> =>
+const metadataOf = (row: messages.MemoryRow): Record<string, string> =>
   Object.fromEntries(
-    Object.entries(memoryOf(row).info ?? {}).map(([name, value]) => [
+    Object.entries(messages.memoryOf(row).info ?? {}).map(([name, value]) => [
       name,
       typeof value === 'string' ? value : JSON.stringify(value),
     ]),
   )
 
-const shownItem = ({ id }: MemoryRow, item: Item) =>
+const shownItem = ({ id }: messages.MemoryRow, item: messages.Item) =>
   messageItem(
     item,
     itemId(
@@ -162,7 +152,7 @@ const shownItem = ({ id }: MemoryRow, item: Item) =>
   )
 
 /** @throws InvalidParameter 404 */
-function itemIn(items: readonly Item[], row: MemoryRow, id: string): Item {
+function itemIn(items: readonly messages.Item[], row: messages.MemoryRow, id: string): messages.Item {
   const place = readItemId(row.id, id)
   const found = items.find(({ documentId, turn, role }) =>
     place && 'document' in place
@@ -207,7 +197,7 @@ async function homeOf(env: Cloudflare.Env, access: Access, record: RequestRecord
 async function requireTrusted(
   env: Cloudflare.Env,
   { access }: Caller,
-  row: Pick<MemoryRow, 'modelId'>,
+  row: Pick<messages.MemoryRow, 'modelId'>,
 ): Promise<void> {
   if (access.forPages) {
     throw new InvalidParameter(
@@ -217,7 +207,7 @@ async function requireTrusted(
       403,
     )
   }
-  if (!(await isJudged(env, row))) return
+  if (!(await messages.isJudged(env, row))) return
   throw new InvalidParameter(
     'The model of this conversation has an `input_guardrail_prompt`, which does not judge items that are written into the history. Ask with POST /v1/responses instead.',
     'items',
@@ -239,7 +229,7 @@ function messagesIn(items: readonly { type?: string; role?: string; content?: un
         place,
       )
     }
-    const text = textOfItem(content, `${place}.content`)
+    const text = textOf(content, `${place}.content`)
     if (text.trim() === '') throw new InvalidParameter(`\`${place}.content\` has no text.`, place)
     if (text.length > LONGEST_MESSAGE) {
       throw new InvalidParameter(
@@ -252,24 +242,20 @@ function messagesIn(items: readonly { type?: string; role?: string; content?: un
   })
 }
 
-function textOfItem(content: unknown, place: string): string {
-  try {
-    return textIn(content, true)
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    throw new InvalidParameter(error.message, place)
-  }
-}
-
 /** Adds messages: a question with the answer after it is one turn. @returns them as items */
-async function say(env: Cloudflare.Env, { asker }: Caller, row: MemoryRow, said: readonly Message[]) {
+async function say(
+  env: Cloudflare.Env,
+  { asker }: Caller,
+  row: messages.MemoryRow,
+  said: readonly Message[],
+) {
   const items: ReturnType<typeof messageItem>[] = []
   for (let at = 0; at < said.length; at++) {
     const message = said[at]!
     const answer = message.role === 'user' && said[at + 1]?.role === 'assistant' ? said[++at] : undefined
     const pair = answer ? [message, answer] : [message]
     const textBy = (role: Message['role']) => pair.find((each) => each.role === role)?.text ?? ''
-    const turn = await addMessage(env, asker, row, {
+    const turn = await messages.addMessage(env, asker, row, {
       input: textBy('user'),
       response: textBy('assistant'),
       more: {},

@@ -18,16 +18,7 @@ import { presentedKey } from '../http/cors'
 import { type Answered, type App, type OpenCall, openRoute, type Route, register } from '../http/router'
 import { searchDocuments } from '../shared/sources'
 import { complete, completeText, respond } from './ask-model'
-import {
-  createConversation,
-  createItems,
-  getConversation,
-  getItem,
-  listItems,
-  removeConversation,
-  removeItem,
-  updateConversation,
-} from './conversations'
+import * as conversations from './conversations'
 import { openAiError, unknownModel } from './errors'
 import { checkBody, InvalidParameter, requireQuestion } from './question'
 import { cancelResponse, deleteResponse, getResponse, listInputItems } from './stored'
@@ -51,14 +42,14 @@ export const mountOpenAi = (app: App): void =>
     route('DELETE', '/v1/responses/:response', deleteResponse),
     route('POST', '/v1/responses/:response/cancel', cancelResponse),
     route('GET', '/v1/responses/:response/input_items', listInputItems),
-    route('POST', '/v1/conversations', createConversation),
-    route('GET', '/v1/conversations/:id', getConversation),
-    route('POST', '/v1/conversations/:id', updateConversation),
-    route('DELETE', '/v1/conversations/:id', removeConversation),
-    route('GET', '/v1/conversations/:id/items', listItems),
-    route('POST', '/v1/conversations/:id/items', createItems),
-    route('GET', '/v1/conversations/:id/items/:item', getItem),
-    route('DELETE', '/v1/conversations/:id/items/:item', removeItem),
+    route('POST', '/v1/conversations', conversations.createConversation),
+    route('GET', '/v1/conversations/:id', conversations.getConversation),
+    route('POST', '/v1/conversations/:id', conversations.updateConversation),
+    route('DELETE', '/v1/conversations/:id', conversations.removeConversation),
+    route('GET', '/v1/conversations/:id/items', conversations.listItems),
+    route('POST', '/v1/conversations/:id/items', conversations.createItems),
+    route('GET', '/v1/conversations/:id/items/:item', conversations.getItem),
+    route('DELETE', '/v1/conversations/:id/items/:item', conversations.removeItem),
     route('POST', '/v1/completions', completeText),
     route('POST', '/v1/embeddings', embed),
     route('POST', '/v1/vector_stores/:store/search', searchStore),

@@ -12,7 +12,8 @@ import { requireSchema } from '../../turn/answer'
 import type { TranscriptMessage } from '../../turn/look-back'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length'
 import type { Asker } from '../../turn/request'
-import { askerOf, namedUser } from '../http/admit-turn'
+import { askerWith, namedUser } from '../http/admit-turn'
+import { shaped } from '../http/body'
 import { presentedKey } from '../http/cors'
 import type { OpenCall } from '../http/router'
 import { textIn } from '../shared/foreign'
@@ -166,13 +167,8 @@ export class InvalidParameter extends ApiError {
 }
 
 /** @throws InvalidParameter for the first fault */
-export function checkBody<S extends v.GenericSchema>(schema: S, body: unknown): v.InferOutput<S> {
-  const parsed = v.safeParse(schema, body, { abortEarly: true })
-  if (parsed.success) return parsed.output
-  const [issue] = parsed.issues
-  const param = v.getDotPath(issue)
-  throw new InvalidParameter(param === null ? issue.message : `\`${param}\`: ${issue.message}`, param)
-}
+export const checkBody = <S extends v.GenericSchema>(schema: S, body: unknown): v.InferOutput<S> =>
+  shaped(schema, body, null, (message, param) => new InvalidParameter(message, param))
 
 /** A call of a tool in an earlier answer. */
 const ToolCall = () =>
@@ -219,7 +215,7 @@ export function readMessages(
       list,
     )
   }
-  const question = readText(asked.content, `${list}.${messages.length - 1}.content`)
+  const question = textOf(asked.content, `${list}.${messages.length - 1}.content`)
   if (question.trim() === '') throw new InvalidParameter('The last message has no text.', list)
   requireQuestion(question, `${list}.${messages.length - 1}.content`)
   const transcript: TranscriptMessage[] = []
@@ -244,7 +240,8 @@ export function requireQuestion(question: string, param: string): void {
   throw new InvalidParameter(QUESTION_TOO_LONG, param, 'string_above_max_length')
 }
 
-function readText(content: unknown, param: string): string {
+/** The text of a message. @throws InvalidParameter for a file, or what is neither a text nor parts */
+export function textOf(content: unknown, param: string): string {
   try {
     return textIn(content, true)
   } catch (error) {
@@ -295,8 +292,7 @@ export async function callerOf(
   record.target = Object.values(path).join('/')
   const actions = does === 'say' ? ASK_ACTIONS : [action, SEARCH_ACTION]
   const access = await admit(env, presentedKey(request), actions, undefined, record, prefetch)
-  const userId = namedUser(request, query)
-  return { access, asker: await askerOf({ request, accesses: [access], userId }, action) }
+  return { access, asker: await askerWith({ request, access, user: namedUser(request, query) }, action) }
 }
 
 /** Opens a conversation. @throws InvalidParameter 404 in the same words for one that is somebody else's */

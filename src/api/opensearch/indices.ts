@@ -2,14 +2,7 @@
 import { requireCollections } from '../../auth/admit'
 import { ApiError, unwrap } from '../../errors'
 import { rest } from '../../lib/waiting'
-import {
-  createCollection,
-  deleteAlias,
-  dropCollection,
-  listAliases,
-  listCollections,
-  putAlias,
-} from '../../registry/collections'
+import * as registry from '../../registry/collections'
 import { merge } from '../../search/schema/values'
 import type { CollectionSummary } from '../../search/types'
 import { originOf } from '../http/request-log'
@@ -83,7 +76,7 @@ async function create(
   // A collection needs at least one field.
   const some = all.length > 0 ? all : [{ name: '_source_id', type: 'string*', index: false, optional: true }]
   try {
-    await createCollection(
+    await registry.createCollection(
       env,
       {
         name,
@@ -154,13 +147,13 @@ export async function resolve(
   expression: string,
   action: string,
 ): Promise<CollectionSummary[]> {
-  const all = (await listCollections(env, { limit: 0, offset: 0 })).filter(({ name }) =>
+  const all = (await registry.listCollections(env, { limit: 0, offset: 0 })).filter(({ name }) =>
     access.allows(action, name),
   )
   all.reverse()
   if (expression === '' || expression === '_all') return all
   const found = new Set<CollectionSummary>()
-  const aliases = await listAliases(env)
+  const aliases = await registry.listAliases(env)
   for (const part of expression.split(',')) {
     if (part.includes('*')) {
       const pattern = starPattern(part)
@@ -178,7 +171,7 @@ export async function resolve(
 /** DELETE /:index */
 export async function deleteIndices(call: Call): Promise<Json> {
   const found = await resolve(call, call.path.collection!, 'collections:delete')
-  for (const { name } of found) await dropCollection(call.env, name)
+  for (const { name } of found) await registry.dropCollection(call.env, name)
   return ACKNOWLEDGED
 }
 
@@ -196,13 +189,13 @@ export const described =
       uuid: objectId,
       creation_date: String(Number(created_at) * 1000),
     }
-    const aliases = parts.includes('aliases') ? aliasesOf(name, await listAliases(env)) : {}
+    const aliases = parts.includes('aliases') ? aliasesOf(name, await registry.listAliases(env)) : {}
     const all = { aliases, mappings: mappingOf(schema), settings: { index } }
     return { [name]: Object.fromEntries(parts.map((part) => [part, all[part]])) }
   }
 
 /** Those of some aliases that lead to an index, as its `aliases`. */
-const aliasesOf = (index: string, aliases: Awaited<ReturnType<typeof listAliases>>): Json =>
+const aliasesOf = (index: string, aliases: Awaited<ReturnType<typeof registry.listAliases>>): Json =>
   Object.fromEntries(
     aliases.filter(({ collection_name }) => collection_name === index).map(({ name }) => [name, {}]),
   )
@@ -266,7 +259,7 @@ export async function getAliases(call: Call): Promise<Json> {
   const { alias } = call.path
   const fits = starPattern(alias ?? '*')
   const found = await resolve(call, call.path.collection ?? '', 'collections:list')
-  const aliases = (await listAliases(call.env)).filter(
+  const aliases = (await registry.listAliases(call.env)).filter(
     ({ name }) => fits.test(name) && call.access.allows('aliases:list', name),
   )
   const shown = found.flatMap(({ name }) => {
@@ -304,9 +297,9 @@ async function changeAliases({ env, access, record }: Caller, actions: unknown[]
     await openIndex(env, index)
   }
   for (const { action, alias, index } of changes) {
-    if (action === 'add') await putAlias(env, alias, { collection_name: index })
+    if (action === 'add') await registry.putAlias(env, alias, { collection_name: index })
     else {
-      await deleteAlias(env, alias).catch((error) => {
+      await registry.deleteAlias(env, alias).catch((error) => {
         if (!(error instanceof ApiError) || error.status !== 404) throw error
         const details = { 'resource.type': 'aliases', 'resource.id': alias }
         throw new OpenSearchError(404, 'aliases_not_found_exception', `aliases [${alias}] missing`, details)

@@ -4,7 +4,7 @@ import { openRow } from '../../conversation/conversations'
 import type { MemoryRow } from '../../conversation/messages'
 import type { FindResource } from '../../registry/resources'
 import type { Asker } from '../../turn/request'
-import { askerOf } from '../http/admit-turn'
+import { askerWith } from '../http/admit-turn'
 import type { Call } from '../http/router'
 import { missing, OpenSearchError, statusError } from './errors'
 import { isEnabled, MEMORY } from './mapping'
@@ -23,8 +23,8 @@ export async function requireMemory(env: Cloudflare.Env, find?: FindResource): P
 }
 
 /** Who asks, as shown by its key. The user name of Basic authentication is only the caller's claim. */
-export const askerFor = (call: Pick<Call, 'request' | 'access' | 'query'>, action: string): Promise<Asker> =>
-  askerOf({ request: call.request, accesses: [call.access], userId: undefined }, action)
+export const askerFor = ({ request, access }: Call, action: string): Promise<Asker> =>
+  askerWith({ request, access, user: undefined }, action)
 
 export const notFound = (what: string, id: string): OpenSearchError => missing(`${what} [${id}] not found`)
 

@@ -1,23 +1,7 @@
 /** OpenSearch's conversation memory: both generations over one history. */
 import type { SaidMessage } from '../../conversation/conversation-object'
 import { deleteConversation } from '../../conversation/expiry'
-import {
-  addMessage,
-  addTraceTo,
-  changeMemory,
-  changeMessage,
-  createMemory,
-  findMessage,
-  isJudged,
-  listMemories,
-  listMessages,
-  listTraces,
-  type MemoryRow,
-  type MemoryView,
-  type MessageView,
-  memoryOf,
-  wasEver,
-} from '../../conversation/messages'
+import * as stored from '../../conversation/messages'
 import { byteLength } from '../../turn/prompt'
 import { originOf } from '../http/request-log'
 import type { Call } from '../http/router'
@@ -130,16 +114,16 @@ const listed = (name: string, items: Json[], { limit, offset }: Page): Json => (
 const time = (milliseconds: number): string => new Date(milliseconds).toISOString()
 
 /** The owner, if it is an API key and not the admin key. */
-const userOf = ({ owner }: MemoryView): Json => (owner === 'admin' ? {} : { user: owner })
+const userOf = ({ owner }: stored.MemoryView): Json => (owner === 'admin' ? {} : { user: owner })
 
-const conversationShown = (memory: MemoryView): Json => ({
+const conversationShown = (memory: stored.MemoryView): Json => ({
   conversation_id: memory.id,
   create_time: time(memory.created),
   name: memory.name ?? '',
   ...userOf(memory),
 })
 
-const memoryShown = (memory: MemoryView): Json => ({
+const memoryShown = (memory: stored.MemoryView): Json => ({
   memory_id: memory.id,
   create_time: time(memory.created),
   updated_time: time(memory.updated),
@@ -148,7 +132,7 @@ const memoryShown = (memory: MemoryView): Json => ({
   ...userOf(memory),
 })
 
-const interactionShown = (message: MessageView): Json => {
+const interactionShown = (message: stored.MessageView): Json => {
   const { info } = message
   return {
     conversation_id: message.memoryId,
@@ -170,7 +154,7 @@ const interactionShown = (message: MessageView): Json => {
 /** A text that says something. */
 const unlessBlank = (text: string | undefined) => (text?.trim() === '' ? undefined : text)
 
-export const messageShown = (message: MessageView): Json => {
+export const messageShown = (message: stored.MessageView): Json => {
   const { memoryId, turn, trace, traceNumber, created, updated, info } = message
   return {
     memory_id: memoryId,
@@ -200,7 +184,7 @@ const MOST_SEARCHED = 10_000
 async function createConversation(call: Call): Promise<Json> {
   const { name } = textsIn(await readObject(call.request, {}))
   const asker = await askerFor(call, 'conversations:create')
-  return { conversation_id: await createMemory(call.env, asker, { name: name ?? null }) }
+  return { conversation_id: await stored.createMemory(call.env, asker, { name: name ?? null }) }
 }
 
 async function create(call: Call): Promise<Json> {
@@ -209,22 +193,22 @@ async function create(call: Call): Promise<Json> {
   const asker = await askerFor(call, 'conversations:create')
   const application_type = textOf(type)
   const given = defined({ application_type, additional_info: info })
-  return { memory_id: await createMemory(call.env, asker, { name: textOf(name) ?? null, ...given }) }
+  return { memory_id: await stored.createMemory(call.env, asker, { name: textOf(name) ?? null, ...given }) }
 }
 
 const list =
-  (name: string, order: 'createdAt' | 'updatedAt', shown: (memory: MemoryView) => Json) =>
+  (name: string, order: 'createdAt' | 'updatedAt', shown: (memory: stored.MemoryView) => Json) =>
   async (call: Call): Promise<Json> => {
     const page = pageOf(call, 'memories')
     const asker = await askerFor(call, 'conversations:list')
-    return listed(name, (await listMemories(call.env, asker, order, page)).map(shown), page)
+    return listed(name, (await stored.listMemories(call.env, asker, order, page)).map(shown), page)
   }
 
 type Store = 'conversation' | 'turn'
 
 /** Whether nothing was found in a store that was never used. */
 const isVirgin = async (env: Cloudflare.Env, error: unknown, what: Store): Promise<boolean> =>
-  error instanceof OpenSearchError && error.status === 404 && !(await wasEver(env, what))
+  error instanceof OpenSearchError && error.status === 404 && !(await stored.wasEver(env, what))
 
 /**
  * What a memory or a message was opened for. A store that was never used says so instead of "not found".
@@ -251,7 +235,7 @@ async function openAt(call: Call, action: string, verb: string) {
 
 async function getMemory(call: Call): Promise<Json> {
   const { row } = await openAt(call, 'conversations:get', 'get')
-  return memoryShown(memoryOf(row))
+  return memoryShown(stored.memoryOf(row))
 }
 
 async function updateMemory(call: Call): Promise<Json> {
@@ -263,7 +247,7 @@ async function updateMemory(call: Call): Promise<Json> {
   }
   const { asker, row } = await openAt(call, 'conversations:create', 'update')
   const change = defined({ name: textOf(name), additional_info: info })
-  const version = await changeMemory(env, asker, row, change)
+  const version = await stored.changeMemory(env, asker, row, change)
   return written(META, row.id, 'updated', version)
 }
 
@@ -279,7 +263,7 @@ const remove =
     } catch (error) {
       if (!(error instanceof OpenSearchError)) throw error
       if (error.type === 'resource_not_found_exception') {
-        if (await wasEver(call.env, 'conversation')) throw error
+        if (await stored.wasEver(call.env, 'conversation')) throw error
         return { success: true }
       }
       if (generation === 1 && error.type === 'security_exception') return { success: false }
@@ -292,7 +276,10 @@ const remove =
 async function searchMemories(call: Call): Promise<Json> {
   const body = await readObject(call.request, {})
   const asker = await askerFor(call, 'conversations:list')
-  const memories = await listMemories(call.env, asker, 'updatedAt', { limit: MOST_SEARCHED, offset: 0 })
+  const memories = await stored.listMemories(call.env, asker, 'updatedAt', {
+    limit: MOST_SEARCHED,
+    offset: 0,
+  })
   const entries = memories.map((memory) => {
     const { memory_id: _, name, ...shown } = memoryShown(memory)
     const source = { ...shown, name: name ?? undefined, application_type: memory.applicationType }
@@ -318,7 +305,7 @@ const adding =
     if (parent !== undefined && traceNumber !== undefined)
       return { [name]: await addTrace(call, row, said, parent, traceNumber) }
     await requireTrusted(call, row)
-    const turn = await addMessage(call.env, asker, row, said)
+    const turn = await stored.addMessage(call.env, asker, row, said)
     return { [name]: messageIdOf({ memoryId: row.id, turn }) }
   }
 
@@ -326,7 +313,7 @@ const adding =
  * Messages that are written into a history become part of later prompts, and no guardrail judges them.
  * @throws OpenSearchError 403 for a key made for pages, 400 where the conversation's model has a guardrail
  */
-async function requireTrusted({ env, access }: Call, row: MemoryRow): Promise<void> {
+async function requireTrusted({ env, access }: Call, row: stored.MemoryRow): Promise<void> {
   if (access.forPages) {
     throw new OpenSearchError(
       403,
@@ -334,7 +321,7 @@ async function requireTrusted({ env, access }: Call, row: MemoryRow): Promise<vo
       'A key made for pages cannot write messages into a history. Use a key without limits, from a server.',
     )
   }
-  if (!(await isJudged(env, row))) return
+  if (!(await stored.isJudged(env, row))) return
   throw illegalArgument(
     `The model [${row.modelId}] of this memory has an [input_guardrail_prompt], which does not judge messages that are written into the history. Ask the question as a turn instead.`,
   )
@@ -342,7 +329,7 @@ async function requireTrusted({ env, access }: Call, row: MemoryRow): Promise<vo
 
 async function addTrace(
   { env }: Call,
-  row: MemoryRow,
+  row: stored.MemoryRow,
   { input, response, more }: SaidMessage,
   parentId: string,
   traceNumber: number,
@@ -350,20 +337,25 @@ async function addTrace(
   const parent = parseMessageId(parentId)
   if (parent?.memoryId !== row.id || parent.before !== undefined) throw notFound('Message', parentId)
   const said = { input, response, ...more, trace_number: traceNumber }
-  const trace = await addTraceTo(env, row.id, parent.turn, said)
+  const trace = await stored.addTraceTo(env, row.id, parent.turn, said)
   if (trace === undefined) throw notFound('Message', parentId)
   return messageIdOf({ memoryId: row.id, turn: parent.turn, trace })
 }
 
 /** Lists the messages of a memory. A store that never had one has none, whatever the id. */
 const listing =
-  (generation: Generation, name: string, order: 'asc' | 'desc', shown: (message: MessageView) => Json) =>
+  (
+    generation: Generation,
+    name: string,
+    order: 'asc' | 'desc',
+    shown: (message: stored.MessageView) => Json,
+  ) =>
   async (call: Call): Promise<Json> => {
     const page = pageOf(call, 'messages')
     const asker = await askerFor(call, 'conversations:get')
     try {
       const { id } = await openMemory(call, asker, call.path.id!, generation)
-      return listed(name, (await listMessages(call.env, id, order, page)).map(shown), page)
+      return listed(name, (await stored.listMessages(call.env, id, order, page)).map(shown), page)
     } catch (error) {
       if (await isVirgin(call.env, error, 'turn')) return { [name]: [] }
       throw error
@@ -381,7 +373,7 @@ async function open(call: Call, action: string, word = 'Message') {
     if (!(error instanceof OpenSearchError)) throw error
     throw error.status === 401 ? denied(call.access, 'message', id, 2) : unknown
   })
-  const message = await findMessage(call.env, place)
+  const message = await stored.findMessage(call.env, place)
   if (message === undefined) throw unknown
   return { asker, message, row }
 }
@@ -407,7 +399,7 @@ async function updateMessage(call: Call): Promise<Json> {
   }
   const change = defined({ info, response: textOf(response) })
   if (change.response !== undefined) await requireTrusted(call, row)
-  const version = await changeMessage(env, asker, row, message, change)
+  const version = await stored.changeMessage(env, asker, row, message, change)
   return written(MESSAGES, path.id!, 'updated', version)
 }
 
@@ -417,7 +409,7 @@ async function traces(call: Call): Promise<Json> {
     if (!(await isVirgin(call.env, error, 'turn'))) throw error
   })
   if (found === undefined) return { traces: [] }
-  const all = await listTraces(call.env, found.row.id, found.message.turn)
+  const all = await stored.listTraces(call.env, found.row.id, found.message.turn)
   const { limit, offset } = page
   return listed('traces', all.slice(offset, offset + limit).map(messageShown), page)
 }
@@ -426,7 +418,7 @@ async function searchMessages(call: Call): Promise<Json> {
   const body = await readObject(call.request, {})
   const { id } = await openMemory(call, await askerFor(call, 'conversations:get'), call.path.id!, 2)
   const page = { limit: MOST_MESSAGES_SEARCHED, offset: 0 }
-  const latest = (await listMessages(call.env, id, 'desc', page)).reverse()
+  const latest = (await stored.listMessages(call.env, id, 'desc', page)).reverse()
   const entries = latest.map((message) => {
     const { message_id, ...source } = messageShown(message)
     return { _index: MESSAGES, _id: String(message_id), _version: message.version, _source: source }

@@ -5,22 +5,7 @@ import { isSensitiveHeader, namesIn } from '../../models/connector'
 import { createEmbeddingModel } from '../../models/embedders'
 import { ProviderError } from '../../models/provider-error'
 import { STATIC_EMBEDDER } from '../../models/static-embedder'
-import {
-  connectorIn,
-  deleteOne,
-  findAll,
-  findOne,
-  modelIn,
-  predictPiecesWith,
-  predictWith,
-  type ResourceRow,
-  requireCallable,
-  type StoredConnector,
-  type StoredModel,
-  storeConnector,
-  storeNew,
-  storeOne,
-} from '../../registry/resources'
+import * as registry from '../../registry/resources'
 import type { Call } from '../http/router'
 import {
   illegalArgument as badRequest,
@@ -86,10 +71,10 @@ interface Resource {
   index: string
   /** what an id that is none is told */
   missing(id: string): string
-  shown(row: ResourceRow): Json
+  shown(row: registry.ResourceRow): Json
 }
 
-const timesOf = ({ createdAt, updatedAt }: ResourceRow): Json => ({
+const timesOf = ({ createdAt, updatedAt }: registry.ResourceRow): Json => ({
   created_time: createdAt,
   last_updated_time: updatedAt,
 })
@@ -98,7 +83,7 @@ const CONNECTOR: Resource = {
   kind: 'connector',
   index: '.plugins-ml-connector',
   missing: (id) => `Failed to find connector with the provided connector id: ${id}`,
-  shown: (row) => ({ ...connectorIn(row), ...timesOf(row) }),
+  shown: (row) => ({ ...registry.connectorIn(row), ...timesOf(row) }),
 }
 const GROUP: Resource = {
   kind: 'model_group',
@@ -111,7 +96,7 @@ const MODEL: Resource = {
   index: '.plugins-ml-model',
   missing: (id) => `Failed to find model with the provided model id: ${id}`,
   shown: (row) => {
-    const { name, description, algorithm, group, version, state, connector } = modelIn(row)
+    const { name, description, algorithm, group, version, state, connector } = registry.modelIn(row)
     return {
       name,
       model_group_id: group,
@@ -138,14 +123,18 @@ const TASK: Resource = {
 }
 
 /** @throws ApiError 404 */
-async function rowOf(env: Cloudflare.Env, { kind, missing }: Resource, id: string): Promise<ResourceRow> {
-  const row = await findOne(env, kind, id)
+async function rowOf(
+  env: Cloudflare.Env,
+  { kind, missing }: Resource,
+  id: string,
+): Promise<registry.ResourceRow> {
+  const row = await registry.findOne(env, kind, id)
   if (row === undefined) throw notFound(missing(id))
   return row
 }
 
 async function search({ env, request, query }: Call, { kind, index, shown }: Resource): Promise<Json> {
-  const entries = (await findAll(env, kind)).map((row) => ({
+  const entries = (await registry.findAll(env, kind)).map((row) => ({
     _index: index,
     _id: row.id,
     _version: row.version,
@@ -156,7 +145,7 @@ async function search({ env, request, query }: Call, { kind, index, shown }: Res
 
 /** Deletes the one in the path, if it is there. */
 async function removed({ env, path }: Call, { kind, index }: Resource, version?: number): Promise<Json> {
-  const deleted = await deleteOne(env, kind, path.id!)
+  const deleted = await registry.deleteOne(env, kind, path.id!)
   return written(index, path.id!, deleted ? 'deleted' : 'not_found', version)
 }
 
@@ -178,8 +167,8 @@ const ACTION_KEYS = `
 async function makeConnector(env: Cloudflare.Env, body: Json): Promise<string> {
   const id = newId()
   const { stored, credential } = parseConnector(body)
-  await requireCallable(env, stored)
-  await storeConnector(env, id, stored, credential)
+  await registry.requireCallable(env, stored)
+  await registry.storeConnector(env, id, stored, credential)
   return id
 }
 
@@ -208,11 +197,11 @@ function parseConnector(body: Json, keepsCredential = false) {
   const description = allowText(body, 'description')
   const parameters = textsOf(body.parameters, 'parameters')
   const actions = body.actions.map(parseAction)
-  const stored: StoredConnector = { name, description, version, protocol, parameters, actions }
+  const stored: registry.StoredConnector = { name, description, version, protocol, parameters, actions }
   return { stored, credential }
 }
 
-function parseAction(given: unknown): StoredConnector['actions'][number] {
+function parseAction(given: unknown): registry.StoredConnector['actions'][number] {
   if (!isObject(given)) throw badRequest('No actions configured for this connector')
   requireKnown(given, ACTION_KEYS, 'an action')
   const type = requireText(given.action_type, "action type can't be null").toUpperCase()
@@ -243,10 +232,10 @@ async function updateConnector({ env, path, request }: Call): Promise<Json> {
   const body = await readObject(request)
   const row = await rowOf(env, CONNECTOR, id)
   await requireUnused(env, id)
-  const old = connectorIn(row)
+  const old = registry.connectorIn(row)
   const keeps = body.credential === undefined
   const { stored, credential } = parseConnector({ credential: { kept: 'kept' }, ...old, ...body }, keeps)
-  await requireCallable(env, stored)
+  await registry.requireCallable(env, stored)
   const moves =
     JSON.stringify([old.protocol, old.parameters, old.actions.map(({ url }) => url)]) !==
     JSON.stringify([stored.protocol, stored.parameters, stored.actions.map(({ url }) => url)])
@@ -256,7 +245,12 @@ async function updateConnector({ env, path, request }: Call): Promise<Json> {
     )
   }
   const given = keeps ? undefined : credential
-  return written(CONNECTOR.index, id, 'updated', await storeConnector(env, id, stored, given, row.sealed))
+  return written(
+    CONNECTOR.index,
+    id,
+    'updated',
+    await registry.storeConnector(env, id, stored, given, row.sealed),
+  )
 }
 
 async function deleteConnector(call: Call): Promise<Json> {
@@ -266,7 +260,7 @@ async function deleteConnector(call: Call): Promise<Json> {
 
 /** @throws ApiError 409 while a model uses it */
 async function requireUnused(env: Cloudflare.Env, id: string): Promise<void> {
-  const users = (await findAll(env, 'model')).filter((row) => modelIn(row).connector === id)
+  const users = (await registry.findAll(env, 'model')).filter((row) => registry.modelIn(row).connector === id)
   if (users.length === 0) return
   const ids = users.map((row) => row.id).join(', ')
   throw statusError(
@@ -295,8 +289,8 @@ async function registerGroup({ env, request }: Call): Promise<Json> {
     description: allowText(body, 'description') ?? '',
     access: 'public',
   }
-  if (!(await storeNew(env, 'model_group', id, group, name))) {
-    const taken = (await findAll(env, 'model_group')).find((row) => row.uniqueName === name)
+  if (!(await registry.storeNew(env, 'model_group', id, group, name))) {
+    const taken = (await registry.findAll(env, 'model_group')).find((row) => row.uniqueName === name)
     throw badRequest(
       `The name you provided is already being used by a model group with ID: ${taken?.id ?? 'unknown'}.`,
     )
@@ -310,13 +304,13 @@ async function updateGroup({ env, path, request }: Call): Promise<Json> {
   requireKnown(body, 'name description', 'a change of a model group')
   const name = allowText(body, 'name') ?? row.uniqueName
   const group = JSON.stringify({ ...readStoredObject(row.body), ...body })
-  await storeOne(env, { ...row, uniqueName: name, body: group, updatedAt: Date.now() })
+  await registry.storeOne(env, { ...row, uniqueName: name, body: group, updatedAt: Date.now() })
   return { status: 'Updated' }
 }
 
 async function deleteGroup(call: Call): Promise<Json> {
-  const models = await findAll(call.env, 'model')
-  if (models.some((row) => modelIn(row).group === call.path.id))
+  const models = await registry.findAll(call.env, 'model')
+  if (models.some((row) => registry.modelIn(row).group === call.path.id))
     throw badRequest('Cannot delete the model group when it has associated model versions')
   return removed(call, GROUP)
 }
@@ -337,7 +331,7 @@ async function registerModel(call: Call): Promise<Json> {
   if (!['REMOTE', 'TEXT_EMBEDDING'].includes(algorithm)) throw unsupported(`[function_name: ${algorithm}]`)
   const connector = algorithm === 'REMOTE' ? await connectorOf(call, body) : undefined
   const id = newId()
-  const model: StoredModel = {
+  const model: registry.StoredModel = {
     name,
     description: allowText(body, 'description'),
     algorithm,
@@ -346,7 +340,7 @@ async function registerModel(call: Call): Promise<Json> {
     state: isOn(query.deploy) ? 'DEPLOYED' : 'REGISTERED',
     connector,
   }
-  await storeNew(env, 'model', id, model)
+  await registry.storeNew(env, 'model', id, model)
   return { task_id: await done(env, 'REGISTER_MODEL', id, algorithm), status: 'CREATED', model_id: id }
 }
 
@@ -366,7 +360,7 @@ async function connectorOf({ env }: Call, { connector_id: id, connector }: Json)
 /** Stores a finished task for what was done. @returns its id */
 async function done(env: Cloudflare.Env, type: string, model: string, algorithm: string): Promise<string> {
   const id = newId()
-  await storeNew(env, 'task', id, {
+  await registry.storeNew(env, 'task', id, {
     model_id: model,
     task_type: type,
     function_name: algorithm,
@@ -377,10 +371,14 @@ async function done(env: Cloudflare.Env, type: string, model: string, algorithm:
   return id
 }
 
-async function setState(env: Cloudflare.Env, id: string, state: StoredModel['state']): Promise<StoredModel> {
+async function setState(
+  env: Cloudflare.Env,
+  id: string,
+  state: registry.StoredModel['state'],
+): Promise<registry.StoredModel> {
   const row = await rowOf(env, MODEL, id)
-  const changed = { ...modelIn(row), state }
-  await storeOne(env, { ...row, body: JSON.stringify(changed), updatedAt: Date.now() })
+  const changed = { ...registry.modelIn(row), state }
+  await registry.storeOne(env, { ...row, body: JSON.stringify(changed), updatedAt: Date.now() })
   return changed
 }
 
@@ -396,15 +394,15 @@ async function undeployModel({ env, path }: Call): Promise<Json> {
 }
 
 async function deleteModel({ env, path }: Call): Promise<Json> {
-  const row = await findOne(env, 'model', path.id!)
+  const row = await registry.findOne(env, 'model', path.id!)
   if (row === undefined) throw notFound('Failed to find model')
-  if (modelIn(row).state === 'DEPLOYED') {
+  if (registry.modelIn(row).state === 'DEPLOYED') {
     throw statusError(
       400,
       'Model cannot be deleted in deploying or deployed state. Try undeploy model first then delete',
     )
   }
-  await deleteOne(env, 'model', path.id!)
+  await registry.deleteOne(env, 'model', path.id!)
   return written(MODEL.index, path.id!, 'deleted', row.version + 1)
 }
 
@@ -413,7 +411,7 @@ async function deleteModel({ env, path }: Call): Promise<Json> {
 
 /** The connector of the model in the path; none for a model that runs here. @throws ApiError 404 */
 const connectorAt = async ({ env, path }: Call): Promise<string | undefined> =>
-  modelIn(await rowOf(env, MODEL, path.id!)).connector
+  registry.modelIn(await rowOf(env, MODEL, path.id!)).connector
 
 async function parametersIn({ request }: Call): Promise<Json> {
   const body = await readObject(request)
@@ -433,7 +431,7 @@ async function predictModel(call: Call): Promise<Json> {
   if (connector === undefined) return embedded(call)
   const parameters = await parametersIn(call)
   try {
-    const predicted = await predictWith(call.env, connector, parameters, call.request.signal)
+    const predicted = await registry.predictWith(call.env, connector, parameters, call.request.signal)
     if (predicted === undefined) throw notFound(CONNECTOR.missing(connector))
     return resultOf(predicted.reply, { status_code: 200 })
   } catch (error) {
@@ -468,7 +466,7 @@ async function streamPrediction(call: Call): Promise<Response> {
   if (connector === undefined) throw badRequest('Only remote models take predictions here')
   const abort = new AbortController()
   const signal = AbortSignal.any([abort.signal, call.request.signal])
-  const pieces = await predictPiecesWith(call.env, connector, parameters, signal)
+  const pieces = await registry.predictPiecesWith(call.env, connector, parameters, signal)
   if (pieces === undefined) throw notFound(CONNECTOR.missing(connector))
   let next = await pieces.next().catch((error: unknown) => {
     throw remoteError(error)

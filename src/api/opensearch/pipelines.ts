@@ -2,15 +2,7 @@
 
 import { readStoredObject } from '../../lib/stored-json'
 import { STATIC_EMBEDDER } from '../../models/static-embedder'
-import {
-  deleteOne,
-  type FindResource,
-  findAll,
-  findOne,
-  modelIn,
-  type ResourceRow,
-  storeOne,
-} from '../../registry/resources'
+import * as registry from '../../registry/resources'
 import type { Call } from '../http/router'
 import { answer, illegalArgument, missing, namesOf, OpenSearchError, parseError, unsupported } from './errors'
 import { isEnabled, RAG } from './mapping'
@@ -215,7 +207,7 @@ export function parsePipeline(body: Json, id: string): Pipeline {
 }
 
 /** @throws OpenSearchError 500 if the feature is switched off */
-export async function requireRag(env: Cloudflare.Env, find?: FindResource): Promise<void> {
+export async function requireRag(env: Cloudflare.Env, find?: registry.FindResource): Promise<void> {
   if (await isEnabled(env, RAG, find)) return
   throw new OpenSearchError(500, 'm_l_exception', `${RAG} is not enabled.`)
 }
@@ -229,7 +221,7 @@ export const putPipeline =
     const body = await readObject(request)
     if (kind === 'ingest_pipeline') await embeddingsOf(env, body, id)
     else if (parsePipeline(body, id).rag !== undefined) await requireRag(env)
-    await storeOne(env, { kind, id, body: JSON.stringify(body) })
+    await registry.storeOne(env, { kind, id, body: JSON.stringify(body) })
     return { acknowledged: true }
   }
 
@@ -254,8 +246,8 @@ async function embeddingsOf(env: Cloudflare.Env, body: Json, id: string): Promis
     if (type !== 'text_embedding') throw unsupported(`The processor [${type}]: ${instead}; it`)
     const reader = propertiesOf(type, properties)
     const model = reader.requiredText('model_id')
-    const row = await findOne(env, 'model', model)
-    if (row === undefined || modelIn(row).connector !== undefined) {
+    const row = await registry.findOne(env, 'model', model)
+    if (row === undefined || registry.modelIn(row).connector !== undefined) {
       throw unsupported(
         `[text_embedding] by [${model}], which is no TEXT_EMBEDDING: give the field [embed]; it`,
       )
@@ -273,7 +265,7 @@ export async function embedFields(
   pipeline: string | undefined,
 ): Promise<Json[]> {
   if (pipeline === undefined || pipeline === '_none') return fields
-  const row = await findOne(env, 'ingest_pipeline', pipeline)
+  const row = await registry.findOne(env, 'ingest_pipeline', pipeline)
   if (row === undefined) throw illegalArgument(`pipeline with id [${pipeline}] does not exist`)
   const made = await embeddingsOf(env, readStoredObject(row.body), pipeline)
   const missing = Object.keys(made).find(
@@ -291,9 +283,13 @@ export async function embedFields(
   })
 }
 
-async function matching(env: Cloudflare.Env, kind: Kind, expression: string): Promise<ResourceRow[]> {
+async function matching(
+  env: Cloudflare.Env,
+  kind: Kind,
+  expression: string,
+): Promise<registry.ResourceRow[]> {
   const patterns = expression.split(',').map((part) => starPattern(part))
-  return (await findAll(env, kind)).filter(({ id }) => patterns.some((pattern) => pattern.test(id)))
+  return (await registry.findAll(env, kind)).filter(({ id }) => patterns.some((pattern) => pattern.test(id)))
 }
 
 export const getPipelines =
@@ -312,13 +308,13 @@ export const deletePipelines =
     if (rows.length === 0 && !expression.includes('*')) {
       throw missing(`pipeline [${expression}] is missing`)
     }
-    for (const { id } of rows) await deleteOne(env, kind, id)
+    for (const { id } of rows) await registry.deleteOne(env, kind, id)
     return { acknowledged: true }
   }
 
 /** The pipeline of a search: named, inline, or the index's default. undefined: none. @throws ApiError 400 */
 export async function pipelineOf(
-  find: FindResource,
+  find: registry.FindResource,
   named: string | undefined,
   given: unknown,
   otherwise: () => Promise<string | undefined>,

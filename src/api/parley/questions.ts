@@ -61,18 +61,14 @@ async function ask(served: Serving<'ask'>): Promise<Response> {
 
 /** POST /a/{assistant}/conversations: a question to an assistant. */
 async function askByName(served: Serving<'askAssistant'>): Promise<Response> {
-  const { env, request, access, user, record, prefetch, path, body, text } = served
+  const { request, access, prefetch, path, body, text } = served
   const continues = access.embedded.conversation_id ?? body.conversation_id
   const assistant = await openAssistant(served, access, path.assistant, () => {
     void prefetch.look({ conversationId: continues })
   })
   const stream = wantsStream(request, body)
   const answering = await askAssistant({
-    env,
-    request,
-    access,
-    record,
-    prefetch,
+    ...served,
     assistant,
     question: body.question,
     files: partsOf(body.files),
@@ -83,7 +79,6 @@ async function askByName(served: Serving<'askAssistant'>): Promise<Response> {
     read: { results: true },
     words: stream ? LOG_WORDING : undefined,
     protocol: 'parley',
-    user,
     bodyText: text,
   })
   const names = { 'x-parley-conversation-id': answering.conversationId }

@@ -18,7 +18,7 @@ import { hasGuardrail } from '../../turn/guardrail'
 import type { TranscriptMessage } from '../../turn/look-back'
 import { byteLength, defaultPromptOf, formBytes } from '../../turn/prompt'
 import type { Asker, Replacement } from '../../turn/request'
-import { admitTurn, askerOf } from '../http/admit-turn'
+import { admitTurn, askerWith } from '../http/admit-turn'
 import { parseJson, readText } from '../http/body'
 import {
   type ChatName,
@@ -343,9 +343,8 @@ export async function runningTurn(parties: ChatParties, chat: string) {
  * @returns whether one was running
  */
 export async function stopChat(parties: ChatParties, chat: string): Promise<boolean> {
-  const { env, request, access, user: userId } = parties
-  const asker = await askerOf({ request, accesses: [access], userId }, 'conversations:stop')
-  const stop = async (id: string) => unwrap(await conversationObject(env, id).stop(asker))
+  const asker = await askerWith(parties, 'conversations:stop')
+  const stop = async (id: string) => unwrap(await conversationObject(parties.env, id).stop(asker))
   return (await atChat(parties, chat, stop)) ?? false
 }
 
@@ -371,8 +370,8 @@ export const endedTurnOf = (parties: ChatParties, chat: string, turn: number): P
 
 /** Deletes the conversation of a chat, if the caller may. Does nothing if there is none. */
 export async function deleteChat(parties: ChatParties, chat: string): Promise<void> {
-  const { env, request, access, record, user: userId } = parties
-  const asker = await askerOf({ request, accesses: [access], userId }, 'conversations:delete')
+  const { env, record } = parties
+  const asker = await askerWith(parties, 'conversations:delete')
   await atChat<void>(parties, chat, (id) => deleteConversation(env, asker, id, originOf(record)))
 }
 

@@ -3,6 +3,8 @@
  * understand enough to run a paid turn, and the client would then fail on the answer.
  */
 import { ApiError } from '../../errors'
+import { contentOf } from '../../lib/parts'
+import type { TranscriptMessage } from '../../turn/look-back'
 
 interface Mark {
   /** labels of turns that this protocol begins */
@@ -111,3 +113,23 @@ export function textIn(content: unknown, strict: boolean): string {
   }
   return texts.join('\n')
 }
+
+interface ChatMessage {
+  role: string
+  content?: unknown
+}
+
+/** The text of the last message, which is the question. @throws ApiError 400 */
+export function questionIn({ content }: ChatMessage): string {
+  const question = textIn(content ?? '', true)
+  if (question.trim() === '') throw new ApiError(400, 'The last of `messages` has no text.')
+  return question
+}
+
+/** What users and assistants said before the question. */
+export const transcriptIn = (messages: readonly ChatMessage[]): TranscriptMessage[] =>
+  messages.flatMap(({ role, content }) =>
+    role === 'user' || role === 'assistant'
+      ? [{ role, content: contentOf(textIn(content ?? '', false)) }]
+      : [],
+  )

@@ -245,7 +245,7 @@ export function streamFrom(
   encoder: TurnEncoder,
   { headers, heartbeat = COMMENT, heartbeatMs }: TurnStreaming,
 ): Response {
-  const turn = new OneTurn(encoder)
+  const turn = ofOneTurn(encoder)
   // The words come after the first piece of text, and before what follows it.
   const first = read.words ? events.findIndex(({ type }) => type === 'delta') : -1
   const { text, end } = turn.encode(first < 0 ? events : events.slice(0, first))
@@ -274,43 +274,31 @@ export async function wholeTurn(read: EventReader): Promise<Turn> {
 }
 
 /** Encodes a log of one turn. The stream ends with the turn. */
-class OneTurn implements EventEncoder {
-  readonly #encoder: TurnEncoder
-
-  constructor(encoder: TurnEncoder) {
-    this.#encoder = encoder
-  }
-
-  encode(events: TurnEvent[] | undefined): Words {
+const ofOneTurn = (encoder: TurnEncoder): EventEncoder => ({
+  encode(events) {
     if (!events) endless()
     const last = events.at(-1)
-    if (last?.type !== 'error') return { text: this.#encodeAll(events), end: last?.type === 'done' }
+    if (last?.type !== 'error') return { text: encodeAll(encoder, events), end: last?.type === 'done' }
     const { code, status, message } = last
-    const text = this.#encodeAll(events.slice(0, -1))
-    return { text: text + this.#encoder.fail({ code, status, message }), end: true }
-  }
+    const text = encodeAll(encoder, events.slice(0, -1))
+    return { text: text + encoder.fail({ code, status, message }), end: true }
+  },
+  breakOff: (error) => encoder.fail(failureOf(error)),
+  passed: (pieces) => encoder.passed?.(pieces),
+})
 
-  breakOff(error: unknown): string {
-    return this.#encoder.fail(failureOf(error))
-  }
-
-  passed(pieces: number): void {
-    this.#encoder.passed?.(pieces)
-  }
-
-  /** Joins text that arrived together: one write instead of many. */
-  #encodeAll(events: TurnEvent[]): string {
-    let encoded = ''
-    for (let at = 0; at < events.length; at++) {
-      let event = events[at]!
-      while (event.type === 'delta' && events[at + 1]?.type === 'delta') {
-        const next = events[++at] as typeof event
-        event = { ...event, text: event.text + next.text }
-      }
-      encoded += this.#encoder.encode(event)
+/** Joins text that arrived together: one write instead of many. */
+function encodeAll(encoder: TurnEncoder, events: TurnEvent[]): string {
+  let encoded = ''
+  for (let at = 0; at < events.length; at++) {
+    let event = events[at]!
+    while (event.type === 'delta' && events[at + 1]?.type === 'delta') {
+      const next = events[++at] as typeof event
+      event = { ...event, text: event.text + next.text }
     }
-    return encoded
+    encoded += encoder.encode(event)
   }
+  return encoded
 }
 
 /** What to wait for before sending headers, and how long. */

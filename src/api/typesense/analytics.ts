@@ -4,18 +4,7 @@ import { identify } from '../../auth/access'
 import { requireCollections } from '../../auth/admit'
 import { requireEvents } from '../../auth/authenticate'
 import { ApiError, forbidden, unwrap } from '../../errors'
-import {
-  type AnalyticsRule,
-  allRules,
-  collectionsOf,
-  deleteRule,
-  getRule,
-  ledgerOf,
-  ledgers,
-  putRule,
-  readRules,
-  tell,
-} from '../../registry/analytics'
+import * as registry from '../../registry/analytics'
 import { isObject } from '../../search/schema/values'
 import {
   DELETE_EVENTS,
@@ -70,25 +59,25 @@ async function upsert(call: Call): Promise<Answered> {
  */
 async function putGiven(call: Call, body: unknown, mayReplace: boolean): Promise<Answered> {
   const older = rulesOfRelease29(body)
-  if (older === undefined) return putRule(call.env, body, mayReplace, requiring(call))
-  for (const rule of older) await putRule(call.env, rule, mayReplace, requiring(call))
+  if (older === undefined) return registry.putRule(call.env, body, mayReplace, requiring(call))
+  for (const rule of older) await registry.putRule(call.env, rule, mayReplace, requiring(call))
   return body as object
 }
 
-async function list(call: Call): Promise<AnalyticsRule[]> {
+async function list(call: Call): Promise<registry.AnalyticsRule[]> {
   const tag = call.query.rule_tag
   return (await openRules(call)).filter((rule) => !tag || rule.rule_tag === tag)
 }
 
 /** A rule that the key may see. @throws ApiError 400, 401 */
-async function openRule(call: Call): Promise<AnalyticsRule> {
-  const rule = await getRule(call.env, call.path.name!)
-  requiring(call)(collectionsOf(rule))
+async function openRule(call: Call): Promise<registry.AnalyticsRule> {
+  const rule = await registry.getRule(call.env, call.path.name!)
+  requiring(call)(registry.collectionsOf(rule))
   return rule
 }
 
 interface Event {
-  rule: AnalyticsRule
+  rule: registry.AnalyticsRule
   data: Record<string, unknown>
 }
 
@@ -102,7 +91,8 @@ async function readEvent(call: Call): Promise<Event> {
     throw new ApiError(400, 'user_id should be a string')
   }
   const rule =
-    (await allRules(call.env)).find((each) => each.name === name) ?? (await getRule(call.env, name))
+    (await registry.allRules(call.env)).find((each) => each.name === name) ??
+    (await registry.getRule(call.env, name))
   // The maker of the rule has decided where it writes. So the key must allow only the collection that the event is
   // about.
   requiring(call)([rule.collection])
@@ -119,7 +109,7 @@ async function postEvent(call: Call): Promise<Answered> {
     rule.event_type === 'search'
       ? await queryRecord(rule, readQuery(data, userId))
       : documentRecord(rule, data, userId)
-  await tell(env, [{ rule, record: told }])
+  await registry.tell(env, [{ rule, record: told }])
   return { ok: true }
 }
 
@@ -141,7 +131,11 @@ function readQuery(data: Record<string, unknown>, user: string): LoggedQuery {
   return asked
 }
 
-function documentRecord(rule: AnalyticsRule, data: Record<string, unknown>, user: string): AnalyticsRecord {
+function documentRecord(
+  rule: registry.AnalyticsRule,
+  data: Record<string, unknown>,
+  user: string,
+): AnalyticsRecord {
   const { name, collection, event_type, params = {} } = rule
   const { doc_id: one, doc_ids: many } = data
   if (one !== undefined && many !== undefined) {
@@ -188,13 +182,13 @@ function required(query: Call['query'], name: string): string {
 async function getEvents(call: Call): Promise<Answered> {
   const { env, query } = call
   const user = requireUser(call)
-  const rule = await getRule(env, required(query, 'name'))
+  const rule = await registry.getRule(env, required(query, 'name'))
   const asked = required(query, 'n')
   if (!/^\d{1,9}$/.test(asked)) throw new ApiError(400, "Parameter 'n' must be an unsigned integer.")
   if (Number(asked) > MOST_EVENTS) throw new ApiError(400, `N cannot be greater than ${MOST_EVENTS}`)
   requiring(call)([rule.collection])
   if (rule.type !== 'log') return { events: [] }
-  const object = await ledgerOf(env, rule)
+  const object = await registry.ledgerOf(env, rule)
   return { events: unwrap(await object.loggedEvents(rule.name, user, Number(asked))) }
 }
 
@@ -205,22 +199,22 @@ async function deleteEvents(call: Call): Promise<Answered> {
 }
 
 /** The rules whose collections are all visible to the key. */
-const openRules = async ({ env, access, record }: Call): Promise<AnalyticsRule[]> =>
-  (await readRules(env)).filter((rule) =>
-    collectionsOf(rule).every((name) => access.allows(record.action!, name)),
+const openRules = async ({ env, access, record }: Call): Promise<registry.AnalyticsRule[]> =>
+  (await registry.readRules(env)).filter((rule) =>
+    registry.collectionsOf(rule).every((name) => access.allows(record.action!, name)),
   )
 
 async function flush(call: Call): Promise<Answered> {
-  const objects = await ledgers(call.env, await openRules(call))
+  const objects = await registry.ledgers(call.env, await openRules(call))
   for (const outcome of await Promise.all(objects.map((object) => object.flushEvents()))) unwrap(outcome)
   return { ok: true }
 }
 
 async function status(call: Call): Promise<Answered> {
   const rules = await openRules(call)
-  const objects = await ledgers(call.env, rules)
+  const objects = await registry.ledgers(call.env, rules)
   const all = (await Promise.all(objects.map((object) => object.eventStatus()))).map(unwrap)
-  const typed = (type: AnalyticsRule['type']): number =>
+  const typed = (type: registry.AnalyticsRule['type']): number =>
     sum(
       rules
         .filter((rule) => rule.type === type)
@@ -247,7 +241,7 @@ export const analyticsRoutes: Route[] = [
   route('PUT', RULE, 'analytics/rules:upsert', upsert),
   route('DELETE', RULE, 'analytics/rules:delete', async (call) => {
     const rule = await openRule(call)
-    await deleteRule(call.env, rule)
+    await registry.deleteRule(call.env, rule)
     return rule
   }),
   route('POST', EVENTS, 'analytics/events:create', postEvent),

@@ -4,20 +4,7 @@ import { requireCollections } from '../../auth/admit'
 import type { DocumentStore } from '../../engines/port'
 import { ApiError, forbidden, plainFailure, unwrap } from '../../errors'
 import { rest } from '../../lib/waiting'
-import {
-  cloneCollection,
-  createCollection,
-  deleteAlias,
-  dropCollection,
-  findCollection,
-  forgetNames,
-  getAlias,
-  listAliases,
-  listCollections,
-  putAlias,
-  reconnectCollection,
-  switchCollections,
-} from '../../registry/collections'
+import * as registry from '../../registry/collections'
 import { documentsOf, nodesOf } from '../../registry/engines'
 import { isObject } from '../../search/schema/values'
 import type { CollectionSummary } from '../../search/types'
@@ -28,7 +15,7 @@ import { type Call, type Route, route } from '../http/router'
 
 /** The collection that a route names. @throws ApiError 404 when neither a collection nor an alias has that name */
 export async function openCollection(env: Cloudflare.Env, name: string): Promise<DocumentStore> {
-  return documentsOf(env, await findCollection(env, name))
+  return documentsOf(env, await registry.findCollection(env, name))
 }
 
 /**
@@ -53,21 +40,22 @@ async function create(call: Call): Promise<Response> {
   const source = query.src_name
   if (source === undefined) {
     const fields = (body as { fields?: unknown } | null)?.fields
-    const create = () => hinting(fields, NEEDED.field, () => createCollection(env, body, originOf(record)))
+    const create = () =>
+      hinting(fields, NEEDED.field, () => registry.createCollection(env, body, originOf(record)))
     return json(await hinting(body, NEEDED.collection, create), 201)
   }
   const copies = isTrue(query.copy_documents)
   requireCollections(access, 'collections:get', [source], record)
   // A copy exports the documents to everyone who may read the new collection.
   if (copies) requireCollections(access, 'documents:export', [source], record)
-  return json(shown(await cloneCollection(env, source, body, copies, originOf(record)), call), 201)
+  return json(shown(await registry.cloneCollection(env, source, body, copies, originOf(record)), call), 201)
 }
 
 async function list(call: Call): Promise<object[]> {
   const { env, query, access } = call
   const offset = unsigned(query.offset, 'Offset param should be unsigned integer.')
   const limit = unsigned(query.limit, 'Limit param should be unsigned integer.')
-  const summaries = await listCollections(env, { limit, offset })
+  const summaries = await registry.listCollections(env, { limit, offset })
   const excluded = listed(query.exclude_fields)
   const visible = summaries.filter((summary) => access.allows('collections:list', summary.name))
   return visible.map((summary) =>
@@ -84,7 +72,7 @@ async function get(call: Call): Promise<CollectionSummary> {
 async function nodes({ access, env, path }: Call): Promise<object> {
   // They tell where the cluster is, and what keeps Parley from calling it.
   if (access.forPages) throw forbidden()
-  return { nodes: await nodesOf(env, await findCollection(env, path.collection!)) }
+  return { nodes: await nodesOf(env, await registry.findCollection(env, path.collection!)) }
 }
 
 async function alter(call: Call): Promise<object> {
@@ -94,7 +82,7 @@ async function alter(call: Call): Promise<object> {
   const body = await readExactJson(request)
   if (isObject(body) && body.engine !== undefined) {
     requireAlone(body, 'engine')
-    return reconnectCollection(env, name, body.engine)
+    return registry.reconnectCollection(env, name, body.engine)
   }
   if (isObject(body) && body.switch_with !== undefined) {
     // A key that may search this name would then read other documents.
@@ -102,14 +90,14 @@ async function alter(call: Call): Promise<object> {
       throw new ApiError(401, 'Forbidden - only the admin key has collections change places.')
     }
     requireAlone(body, 'switch_with')
-    return switchCollections(env, name, body.switch_with)
+    return registry.switchCollections(env, name, body.switch_with)
   }
   const echo = unwrap(await collection.alter(body, originOf(call.record)))
   for (let done = false; !done; ) {
     done = (await collection.reindex(originOf(call.record))).done
     if (!done) await rest()
   }
-  forgetNames()
+  registry.forgetNames()
   return echo
 }
 
@@ -121,7 +109,7 @@ function requireAlone(body: Record<string, unknown>, property: string): void {
 }
 
 const drop = async (call: Call): Promise<CollectionSummary> =>
-  shown(await dropCollection(call.env, call.path.collection!), call)
+  shown(await registry.dropCollection(call.env, call.path.collection!), call)
 
 const COLLECTION = '/collections/:collection'
 
@@ -151,19 +139,19 @@ export const aliasRoutes: Route[] = [
     return hintingBody(request, NEEDED.alias, (body) => {
       const target = (body as { collection_name?: unknown } | null)?.collection_name
       if (typeof target === 'string') requireCollections(access, record.action!, [target], record)
-      return putAlias(env, path.alias!, body)
+      return registry.putAlias(env, path.alias!, body)
     })
   }),
   route('GET', '/aliases', 'aliases:list', async ({ env, access }) => {
-    const aliases = await listAliases(env)
+    const aliases = await registry.listAliases(env)
     return { aliases: aliases.filter(({ name }) => access.allows('aliases:list', name)) }
   }),
   route('GET', ALIAS, 'aliases:get', (call) => {
     requireAlias(call)
-    return getAlias(call.env, call.path.alias!)
+    return registry.getAlias(call.env, call.path.alias!)
   }),
   route('DELETE', ALIAS, 'aliases:delete', (call) => {
     requireAlias(call)
-    return deleteAlias(call.env, call.path.alias!)
+    return registry.deleteAlias(call.env, call.path.alias!)
   }),
 ]

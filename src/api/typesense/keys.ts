@@ -2,14 +2,7 @@
 import { requireCollections } from '../../auth/admit'
 import { changeKey, createKey, deleteKey, getKey, listKeys } from '../../auth/keys'
 import { forbidden } from '../../errors'
-import {
-  createModel,
-  deleteModel,
-  getModel,
-  listModels,
-  type RequireHistory,
-  updateModel,
-} from '../../registry/models'
+import * as models from '../../registry/models'
 import { hintingBody, NEEDED, readJson } from '../http/body'
 import { json } from '../http/deliver'
 import { type Call, type Route, route } from '../http/router'
@@ -43,24 +36,24 @@ const MODEL = `${MODELS}/:id`
 
 /** Conversations can be read in the history collection, so the key has to allow that collection by name. */
 const requireHistory =
-  ({ access, record }: Call): RequireHistory =>
+  ({ access, record }: Call): models.RequireHistory =>
   (collection) =>
     requireCollections(access, record.action!, [collection], record)
 
 export const modelRoutes: Route[] = [
   route('POST', MODELS, 'conversations/models:create', async (call) => {
     const { env, request, record } = call
-    const create = (body: unknown) => createModel(env, body, requireHistory(call))
+    const create = (body: unknown) => models.createModel(env, body, requireHistory(call))
     const model = await hintingBody(request, NEEDED.model, create)
     record.target = model.id
     return json(model, 201)
   }),
-  route('GET', MODELS, 'conversations/models:list', ({ env }) => listModels(env)),
-  route('GET', MODEL, 'conversations/models:get', ({ env, path }) => getModel(env, path.id!)),
+  route('GET', MODELS, 'conversations/models:list', ({ env }) => models.listModels(env)),
+  route('GET', MODEL, 'conversations/models:get', ({ env, path }) => models.getModel(env, path.id!)),
   route('PUT', MODEL, 'conversations/models:upsert', async (call) =>
-    updateModel(call.env, call.path.id!, await readJson(call.request), requireHistory(call)),
+    models.updateModel(call.env, call.path.id!, await readJson(call.request), requireHistory(call)),
   ),
   route('DELETE', MODEL, 'conversations/models:delete', (call) =>
-    deleteModel(call.env, call.path.id!, requireHistory(call)),
+    models.deleteModel(call.env, call.path.id!, requireHistory(call)),
   ),
 ]

@@ -5,57 +5,34 @@
 import { ApiError, unwrap } from '../../errors'
 import { findCollection } from '../../registry/collections'
 import { ownObject } from '../../registry/engines'
-import {
-  CURATIONS,
-  deleteDictionary,
-  deleteItem,
-  deletePreset,
-  deleteSet,
-  deleteStopwords,
-  getDictionary,
-  getItem,
-  getPreset,
-  getSet,
-  getStopwords,
-  importDictionary,
-  itemsOf,
-  listDictionaries,
-  listItems,
-  listPresets,
-  listSets,
-  listStopwords,
-  putItem,
-  putPreset,
-  putSet,
-  putStopwords,
-  type SetKind,
-  SYNONYMS,
-} from '../../registry/named-sets'
+import * as sets from '../../registry/named-sets'
 import type { CollectionRpc } from '../../search/collection/rpc'
 import { hintingBody, NEEDED, readJson, readText, unsigned } from '../http/body'
 import { type Call, type Route, route } from '../http/router'
 
 /** The routes of a kind of sets. @param resource as paths and actions of keys name it */
-function routesOf(resource: string, kind: SetKind): Route[] {
+function routesOf(resource: string, kind: sets.SetKind): Route[] {
   const set = `/${resource}/:name`
   const items = `${set}/items`
   const item = `${items}/:id`
   return [
-    route('GET', `/${resource}`, `${resource}:list`, ({ env }) => listSets(env, kind)),
-    route('GET', set, `${resource}:get`, ({ env, path }) => getSet(env, kind, path.name!)),
+    route('GET', `/${resource}`, `${resource}:list`, ({ env }) => sets.listSets(env, kind)),
+    route('GET', set, `${resource}:get`, ({ env, path }) => sets.getSet(env, kind, path.name!)),
     route('PUT', set, `${resource}:upsert`, ({ env, path, request }) =>
-      hintingBody(request, NEEDED.set, (body) => putSet(env, kind, path.name!, body)),
+      hintingBody(request, NEEDED.set, (body) => sets.putSet(env, kind, path.name!, body)),
     ),
-    route('DELETE', set, `${resource}:delete`, ({ env, path }) => deleteSet(env, kind, path.name!)),
+    route('DELETE', set, `${resource}:delete`, ({ env, path }) => sets.deleteSet(env, kind, path.name!)),
     route('GET', items, `${resource}/items:get`, ({ env, path, query }) =>
-      listItems(env, kind, path.name!, windowOf(query)),
+      sets.listItems(env, kind, path.name!, windowOf(query)),
     ),
-    route('GET', item, `${resource}/items:get`, ({ env, path }) => getItem(env, kind, path.name!, path.id!)),
+    route('GET', item, `${resource}/items:get`, ({ env, path }) =>
+      sets.getItem(env, kind, path.name!, path.id!),
+    ),
     route('PUT', item, `${resource}/items:upsert`, async ({ env, path, request }) =>
-      putItem(env, kind, { name: path.name!, id: path.id! }, await readJson(request)),
+      sets.putItem(env, kind, { name: path.name!, id: path.id! }, await readJson(request)),
     ),
     route('DELETE', item, `${resource}/items:delete`, ({ env, path }) =>
-      deleteItem(env, kind, path.name!, path.id!),
+      sets.deleteItem(env, kind, path.name!, path.id!),
     ),
   ]
 }
@@ -68,35 +45,44 @@ const windowOf = ({ limit, offset }: Call['query']): { limit: number; offset: nu
 /** The set that holds what releases before 30 kept with the collection. @throws ApiError 404 */
 async function setOf(
   { env, path }: Call,
-  kind: SetKind,
+  kind: sets.SetKind,
 ): Promise<{ name: string; collection: CollectionRpc }> {
   const handle = await findCollection(env, path.collection!)
   return { name: kind.ofCollection(handle.name), collection: ownObject(env, handle) }
 }
 
 /** The routes before release 30. @param resource `synonyms` @param option the schema's list of sets */
-function earlierRoutes(resource: string, option: 'synonym_sets' | 'curation_sets', kind: SetKind): Route[] {
+function earlierRoutes(
+  resource: string,
+  option: 'synonym_sets' | 'curation_sets',
+  kind: sets.SetKind,
+): Route[] {
   const list = `/collections/:collection/${resource}`
   const item = `${list}/:id`
   return [
     route('GET', list, `${resource}:list`, async (call) => {
       const { name } = await setOf(call, kind)
-      return { [resource]: await itemsOf(call.env, kind, name) }
+      return { [resource]: await sets.itemsOf(call.env, kind, name) }
     }),
     route('GET', item, `${resource}:get`, async (call) => {
       const { name } = await setOf(call, kind)
-      return asOne(getItem(call.env, kind, name, call.path.id!), call.path.id!)
+      return asOne(sets.getItem(call.env, kind, name, call.path.id!), call.path.id!)
     }),
     route('PUT', item, `${resource}:upsert`, async (call) => {
       const { env, request, path } = call
       const { name, collection } = await setOf(call, kind)
-      const stored = await putItem(env, kind, { name, id: path.id!, begins: true }, await readJson(request))
+      const stored = await sets.putItem(
+        env,
+        kind,
+        { name, id: path.id!, begins: true },
+        await readJson(request),
+      )
       await attach(collection, option, name)
       return stored
     }),
     route('DELETE', item, `${resource}:delete`, async (call) => {
       const { name } = await setOf(call, kind)
-      return asOne(deleteItem(call.env, kind, name, call.path.id!), call.path.id!)
+      return asOne(sets.deleteItem(call.env, kind, name, call.path.id!), call.path.id!)
     }),
   ]
 }
@@ -143,27 +129,27 @@ const IMPORT_LIMIT = 4 * 1024 * 1024
 async function importWords({ env, request, query }: Call): Promise<Response> {
   const { id } = query
   if (!id) throw new ApiError(400, 'Parameter `id` must be provided while importing dictionary words.')
-  const lines = await importDictionary(env, id, await readText(request, IMPORT_LIMIT))
+  const lines = await sets.importDictionary(env, id, await readText(request, IMPORT_LIMIT))
   return new Response(lines, { headers: { 'content-type': 'text/plain; charset=utf-8' } })
 }
 
 const stemmingRoutes: Route[] = [
   route('POST', '/stemming/dictionaries/import', 'stemming/dictionaries/import:create', importWords),
   route('GET', '/stemming/dictionaries', 'stemming/dictionaries:list', async ({ env }) => ({
-    dictionaries: await listDictionaries(env),
+    dictionaries: await sets.listDictionaries(env),
   })),
-  route('GET', DICTIONARY, 'stemming/dictionaries:get', ({ env, path }) => getDictionary(env, path.id!)),
+  route('GET', DICTIONARY, 'stemming/dictionaries:get', ({ env, path }) => sets.getDictionary(env, path.id!)),
   route('DELETE', DICTIONARY, 'stemming/dictionaries:delete', async ({ env, path }) => {
-    await deleteDictionary(env, path.id!)
+    await sets.deleteDictionary(env, path.id!)
     return { id: path.id }
   }),
 ]
 
 export const namedSetRoutes: Route[] = [
-  ...routesOf('synonym_sets', SYNONYMS),
-  ...routesOf('curation_sets', CURATIONS),
-  ...earlierRoutes('synonyms', 'synonym_sets', SYNONYMS),
-  ...earlierRoutes('overrides', 'curation_sets', CURATIONS),
+  ...routesOf('synonym_sets', sets.SYNONYMS),
+  ...routesOf('curation_sets', sets.CURATIONS),
+  ...earlierRoutes('synonyms', 'synonym_sets', sets.SYNONYMS),
+  ...earlierRoutes('overrides', 'curation_sets', sets.CURATIONS),
   ...stemmingRoutes,
 ]
 
@@ -175,26 +161,28 @@ const STOPWORDS = '/stopwords/:name'
 
 export const searchSetRoutes: Route[] = [
   route('PUT', PRESET, 'presets:upsert', ({ env, request, path }) =>
-    hintingBody(request, NEEDED.preset, (body) => putPreset(env, path.name!, body)),
+    hintingBody(request, NEEDED.preset, (body) => sets.putPreset(env, path.name!, body)),
   ),
-  route('GET', '/presets', 'presets:list', async ({ env }) => ({ presets: await listPresets(env) })),
+  route('GET', '/presets', 'presets:list', async ({ env }) => ({ presets: await sets.listPresets(env) })),
   route('GET', PRESET, 'presets:get', async ({ env, path: { name = '' } }) => ({
     name,
-    value: await getPreset(env, name),
+    value: await sets.getPreset(env, name),
   })),
   route('DELETE', PRESET, 'presets:delete', async ({ env, path: { name = '' } }) => ({
     name,
-    value: await deletePreset(env, name),
+    value: await sets.deletePreset(env, name),
   })),
   route('PUT', STOPWORDS, 'stopwords:upsert', ({ env, request, path }) =>
-    hintingBody(request, NEEDED.stopwords, (body) => putStopwords(env, path.name!, body)),
+    hintingBody(request, NEEDED.stopwords, (body) => sets.putStopwords(env, path.name!, body)),
   ),
-  route('GET', '/stopwords', 'stopwords:list', async ({ env }) => ({ stopwords: await listStopwords(env) })),
+  route('GET', '/stopwords', 'stopwords:list', async ({ env }) => ({
+    stopwords: await sets.listStopwords(env),
+  })),
   route('GET', STOPWORDS, 'stopwords:get', async ({ env, path }) => ({
-    stopwords: await getStopwords(env, path.name!),
+    stopwords: await sets.getStopwords(env, path.name!),
   })),
   route('DELETE', STOPWORDS, 'stopwords:delete', async ({ env, path }) => {
-    await deleteStopwords(env, path.name!)
+    await sets.deleteStopwords(env, path.name!)
     return { id: path.name }
   }),
 ]

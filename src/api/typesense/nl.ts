@@ -15,14 +15,7 @@ import type { ConversationModelConfig, GenerationRequest } from '../../models/la
 import { ProviderError } from '../../models/provider-error'
 import { createLanguageModel } from '../../models/providers'
 import { retrieverOf } from '../../registry/engines'
-import {
-  createNlModel,
-  deleteNlModel,
-  findNlModel,
-  getNlModel,
-  listNlModels,
-  updateNlModel,
-} from '../../registry/nl-models'
+import * as models from '../../registry/nl-models'
 import { isExcluded, isProjected } from '../../search/documents/store'
 import { parseFilter } from '../../search/filter/parse'
 import { splitSort } from '../../search/request/sort'
@@ -184,7 +177,7 @@ async function ask(
   search: PlannedSearch,
   { question, modelId, ttl, key, gone }: Question,
 ): Promise<Answer> {
-  const model = await findNlModel(env, modelId || undefined)
+  const model = await models.findNlModel(env, modelId || undefined)
   if (!model) {
     throw new ApiError(
       404,
@@ -428,14 +421,14 @@ const MODEL = `${MODELS}/:id`
 
 export const nlModelRoutes: Route[] = [
   route('POST', MODELS, 'nl_search_models:create', async ({ env, request, record }) => {
-    const model = await createNlModel(env, await readJson(request))
+    const model = await models.createNlModel(env, await readJson(request))
     record.target = String(model.id)
     return json(model, 201)
   }),
-  route('GET', MODELS, 'nl_search_models:list', ({ env }) => listNlModels(env)),
-  route('GET', MODEL, 'nl_search_models:get', ({ env, path }) => getNlModel(env, path.id!)),
+  route('GET', MODELS, 'nl_search_models:list', ({ env }) => models.listNlModels(env)),
+  route('GET', MODEL, 'nl_search_models:get', ({ env, path }) => models.getNlModel(env, path.id!)),
   route('PUT', MODEL, 'nl_search_models:upsert', async ({ env, path, request }) =>
-    updateNlModel(env, path.id!, await readJson(request)),
+    models.updateNlModel(env, path.id!, await readJson(request)),
   ),
-  route('DELETE', MODEL, 'nl_search_models:delete', ({ env, path }) => deleteNlModel(env, path.id!)),
+  route('DELETE', MODEL, 'nl_search_models:delete', ({ env, path }) => models.deleteNlModel(env, path.id!)),
 ]

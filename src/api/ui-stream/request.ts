@@ -10,9 +10,9 @@
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
-import { contentOf } from '../../lib/parts'
 import type { TranscriptMessage } from '../../turn/look-back'
-import { textIn } from '../shared/foreign'
+import { shaped } from '../http/body'
+import { questionIn, transcriptIn } from '../shared/foreign'
 
 const LONGEST_ID = 512
 
@@ -76,15 +76,9 @@ interface Rewrite {
  * @throws ApiError 400 that names the place of the first fault
  */
 export function readUiRequest(body: unknown): UiRequest {
-  const parsed = v.safeParse(Body(), body, { abortEarly: true })
-  if (!parsed.success) {
-    const [issue] = parsed.issues
-    const place = v.getDotPath(issue)
-    throw new ApiError(400, place === null ? issue.message : `\`${place}\`: ${issue.message}`)
-  }
-  const { id, threadId, conversation_id, messages, prompt, trigger, messageId, context } = parsed.output
-  const message =
-    parsed.output.message ?? (prompt === undefined ? undefined : { role: 'user', content: prompt })
+  const given = shaped(Body(), body, null)
+  const { id, threadId, conversation_id, messages, prompt, trigger, messageId, context } = given
+  const message = given.message ?? (prompt === undefined ? undefined : { role: 'user', content: prompt })
   const said = message ? [message as Message] : [...(messages ?? [])]
   const again = trigger === 'regenerate-message'
   // Some clients leave the answer to be regenerated in their transcript.
@@ -93,8 +87,7 @@ export function readUiRequest(body: unknown): UiRequest {
   if (asked?.role !== 'user') {
     throw new ApiError(400, 'The last of `messages` must be the message of a `user`: the question.')
   }
-  const question = textOf(asked)
-  if (question.trim() === '') throw new ApiError(400, 'The last of `messages` has no text.')
+  const question = questionIn(withContent(asked))
   const edits = messageId != null && messageId === asked.id
   const chat = chatName(id ?? threadId ?? conversation_id ?? undefined)
   const held = said.findLast(({ role, id }) => role === 'assistant' && id)?.id
@@ -104,12 +97,7 @@ export function readUiRequest(body: unknown): UiRequest {
     ...(held && { held }),
     ...(messages && !trigger && { untold: true as const }),
     overrides: v.is(Context(), context) ? context.overrides : {},
-    transcript: said.flatMap((each) => {
-      const { role } = each
-      return role === 'user' || role === 'assistant'
-        ? [{ role, content: contentOf(textOf(each, false)) }]
-        : []
-    }),
+    transcript: transcriptIn(said.map(withContent)),
     ...((again || edits) && {
       rewrites: {
         ...(messageId != null && { messageId }),
@@ -130,10 +118,7 @@ export function sendsWholeChat(body: unknown): boolean {
 export const chatName = (id: string | undefined): string | undefined =>
   id === undefined || id === '' || /^_*default(_?thread)?(_?id)?_*$/i.test(id) ? undefined : id
 
-/** @param strict true: refuse files, which would go unread in a question */
-function textOf({ parts, content }: Message, strict = true): string {
-  return textIn(parts ?? content ?? '', strict)
-}
+const withContent = ({ role, parts, content }: Message) => ({ role, content: parts ?? content })
 
 /**
  * The last turn to keep when a question is answered again, by the client's ids; 0: none.
