@@ -93,7 +93,13 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   const { env, request, access, record, prefetch, assistant, changes = {}, protocol, user, bodyText } = asked
   const { embedded } = access
   const files = asked.files ?? []
-  requireAttachments(files, assistant, protocol)
+  // An assistant without a setting for files accepts them only on the AI Chat Protocol, whose clients send them.
+  if (files.length > 0 && !(assistant.attachments ?? protocol === 'ai-chat')) {
+    throw new ApiError(
+      400,
+      `\`files\`: The assistant \`${assistant.name}\` takes no files: it has no \`attachments\`.`,
+    )
+  }
   const question = embedded.q ?? asked.question
   record.question = question
   const retrievals = await planRetrieval(env, access, assistant, changes)
@@ -126,7 +132,11 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
     }),
     ...(asked.transcript && { transcript: asked.transcript }),
     // With the admin key they are the operator's own words, which no guardrail needs to judge.
-    ...(access.owner !== 'admin' && { instructions: instructionsOf(changes) }),
+    ...(access.owner !== 'admin' && {
+      instructions: [changes.prompt?.replace, ...(changes.prompt?.append ?? [])].filter(
+        (text) => !!text,
+      ) as string[],
+    }),
     ...(asked.labels && { labels: field === undefined ? {} : { field } }),
     protocol,
     assistant: assistant.name,
@@ -146,9 +156,6 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
       )
   return { ...answering, retrievals, dropped }
 }
-
-const instructionsOf = ({ prompt: { replace, append = [] } = {} }: Changes): string[] =>
-  [replace, ...append].filter((text) => text !== undefined && text !== '') as string[]
 
 async function modelOf(
   env: Cloudflare.Env,
@@ -253,19 +260,6 @@ function requirePictures(files: readonly FilePart[], model: ConversationModelCon
 /** Whether a model may be sent pictures. Whether it reads them, its provider says. */
 export const takesPictures = (model: ConversationModelConfig): boolean =>
   namespaceOf(model.model_name) !== 'local' && !hasGuardrail({ model })
-
-/**
- * An assistant without a setting for files accepts them only on the AI Chat Protocol, whose clients send them.
- * @throws ApiError 400
- */
-function requireAttachments(
-  files: readonly FilePart[],
-  { name, attachments }: Assistant,
-  protocol: string,
-): void {
-  if (files.length === 0 || (attachments ?? protocol === 'ai-chat')) return
-  throw new ApiError(400, `\`files\`: The assistant \`${name}\` takes no files: it has no \`attachments\`.`)
-}
 
 // =============================================================================
 // Shared by protocols whose clients choose the ids of their chats (http/chat-names.ts).

@@ -57,39 +57,38 @@ const LONGEST_TEMPLATE = 20_000
 const MOST_DOCUMENTS = 50
 const MOST_TOKENS = 16_384
 
-const isBoolean = (value: unknown): boolean => typeof value === 'boolean'
-const isText = (value: unknown): boolean => typeof value === 'string' && value.length <= LONGEST_TEXT
+type Apply<Value> = (plan: OverridePlan, value: Value) => void
+
 const isNumber = (from: number, to: number) => (value: unknown) =>
   typeof value === 'number' && value >= from && value <= to
-const isInteger = (from: number, to: number) => (value: unknown) =>
-  Number.isSafeInteger(value) && isNumber(from, to)(value)
 
-const text = (apply: (plan: OverridePlan, value: string) => void): Rule => ({
-  holds: isText,
-  what: `a text of at most ${LONGEST_TEXT} characters`,
-  apply,
-})
-
-const number = (from: number, to: number, apply?: (plan: OverridePlan, value: number) => void): Rule => ({
-  holds: isNumber(from, to),
-  what: to === Number.POSITIVE_INFINITY ? `a number from ${from}` : `a number from ${from} to ${to}`,
+/** Absent `apply`: no effect. */
+const text = (apply?: Apply<string>, longest = LONGEST_TEXT): Rule => ({
+  holds: (value) => typeof value === 'string' && value.length <= longest,
+  what: apply ? `a text of at most ${longest} characters` : 'a text',
   ...(apply && { apply }),
 })
 
-const integer = (from: number, to: number, apply: (plan: OverridePlan, value: number) => void): Rule => ({
-  holds: isInteger(from, to),
+const number = (from: number, to: number, apply: Apply<number>): Rule => ({
+  holds: isNumber(from, to),
+  what: to === Number.POSITIVE_INFINITY ? `a number from ${from}` : `a number from ${from} to ${to}`,
+  apply,
+})
+
+const integer = (from: number, to: number, apply: Apply<number>): Rule => ({
+  holds: (value) => Number.isSafeInteger(value) && isNumber(from, to)(value),
   what: to === Number.MAX_SAFE_INTEGER ? 'an integer' : `an integer from ${from} to ${to}`,
   apply,
 })
 
-const oneOf = (values: string[], apply?: (plan: OverridePlan, value: string) => void): Rule => ({
+const oneOf = (values: string[], apply: Apply<string>): Rule => ({
   holds: (value) => values.includes(value as string),
   what: `one of ${values.join(', ')}`,
-  ...(apply && { apply }),
+  apply,
 })
 
 /** A switch that changes nothing here. */
-const idle: Rule = { holds: isBoolean, what: 'true or false' }
+const idle: Rule = { holds: (value) => typeof value === 'boolean', what: 'true or false' }
 
 /** A switch that is on by default. */
 const whenFalse = (turnOff: (changes: Changes) => void): Rule => ({
@@ -100,9 +99,14 @@ const whenFalse = (turnOff: (changes: Changes) => void): Rule => ({
   },
 })
 
+const set =
+  (change: keyof Changes): Apply<number | string> =>
+  ({ changes }, value) =>
+    void Object.assign(changes, { [change]: value })
+
 const setModel =
-  (property: string) =>
-  ({ changes }: OverridePlan, value: number | string) => {
+  (property: string): Apply<number | string> =>
+  ({ changes }, value) => {
     changes.model = { ...changes.model, [property]: value }
   }
 
@@ -138,12 +142,8 @@ const rulesOf = once((): Record<string, Rule> & Record<Override, Rule> => ({
   seed: integer(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER, setModel('seed')),
   max_response_tokens: integer(1, MOST_TOKENS, setModel('max_tokens')),
   reasoning_effort: oneOf(['none', 'minimal', 'low', 'medium', 'high'], setModel('reasoning_effort')),
-  top: integer(1, MOST_DOCUMENTS, ({ changes }, top) => {
-    changes.top = top
-  }),
-  retrieval_mode: oneOf(['text', 'vectors', 'hybrid'], ({ changes }, mode) => {
-    changes.mode = mode as 'text'
-  }),
+  top: integer(1, MOST_DOCUMENTS, set('top')),
+  retrieval_mode: oneOf(['text', 'vectors', 'hybrid'], set('mode')),
   search_text_embeddings: whenFalse((changes) => {
     if (changes.mode === 'vectors') {
       throw unsupported('search_text_embeddings', 'cannot be false where `retrieval_mode` is vectors')
@@ -151,26 +151,17 @@ const rulesOf = once((): Record<string, Rule> & Record<Override, Rule> => ({
     changes.mode = 'text'
   }),
   vector_fields: {
-    holds: (value) => [value].flat().every(isText),
+    holds: (value) => [value].flat().every(text().holds),
     what: 'the name of an embedding field',
     apply: setVectorField,
     idleSince: ({ changes }) => (changes.mode === 'text' ? 'the search is by words alone' : undefined),
   },
-  include_category: text(({ changes }, category) => {
-    changes.includeCategory = category
-  }),
-  exclude_category: text(({ changes }, category) => {
-    changes.excludeCategory = category
-  }),
-  filter_by: text(({ changes }, filter) => {
-    changes.filterBy = filter
-  }),
-  minimum_search_score: number(0, Number.POSITIVE_INFINITY, ({ changes }, score) => {
-    changes.minimumScore = score
-  }),
+  include_category: text(set('includeCategory')),
+  exclude_category: text(set('excludeCategory')),
+  filter_by: text(set('filterBy')),
+  minimum_search_score: number(0, Number.POSITIVE_INFINITY, set('minimumScore')),
   suggest_followup_questions: {
-    holds: isBoolean,
-    what: 'true or false',
+    ...idle,
     takesFalse: true,
     apply(plan, value: boolean) {
       plan.suggests = value
@@ -182,22 +173,12 @@ const rulesOf = once((): Record<string, Rule> & Record<Override, Rule> => ({
     apply: (plan, tag: string) =>
       addPrompt(plan, `Where the language of the question is unclear, answer in the language \`${tag}\`.`),
   },
-  prompt_template: {
-    holds: (value) => typeof value === 'string' && value.length <= LONGEST_TEMPLATE,
-    what: `a text of at most ${LONGEST_TEMPLATE} characters`,
-    apply(plan, template: string) {
-      if (template.startsWith('>>>')) addPrompt(plan, template.slice(3).trim())
-      else plan.changes.prompt = { ...plan.changes.prompt, replace: template }
-    },
-  },
+  prompt_template: text((plan, template) => {
+    if (template.startsWith('>>>')) addPrompt(plan, template.slice(3).trim())
+    else plan.changes.prompt = { ...plan.changes.prompt, replace: template }
+  }, LONGEST_TEMPLATE),
 
-  semantic_ranker: {
-    holds: isBoolean,
-    what: 'true or false',
-    apply({ changes }) {
-      changes.rerank = true
-    },
-  },
+  semantic_ranker: { ...idle, apply: set('rerank') },
   // Front ends send it even with the ranker off. Then it asks for nothing.
   minimum_reranker_score: {
     ...number(0, Number.POSITIVE_INFINITY, ({ changes }, score) => {
@@ -209,11 +190,11 @@ const rulesOf = once((): Record<string, Rule> & Record<Override, Rule> => ({
   // Never have an effect.
   semantic_captions: idle,
   query_rewriting: idle,
-  approach: { holds: isText, what: 'a text' },
-  retrieval_reasoning_effort: { holds: isText, what: 'a text' },
-  results_merge_strategy: { holds: isText, what: 'a text' },
+  approach: text(),
+  retrieval_reasoning_effort: text(),
+  results_merge_strategy: text(),
   // Says what `use_gpt4v` is to read. Front ends send it with that off, and with that on they are refused.
-  gpt4v_input: { holds: isText, what: 'a text' },
+  gpt4v_input: text(),
   send_text_sources: whenFalse((changes) => {
     changes.top = 0
   }),
