@@ -153,14 +153,17 @@ const textOfDocument = ({ assistant }: Session, { document }: FoundDocument): st
 /** A schema, or what a text says. */
 type Described = object | string
 
-const schemaOf = (given: Described): object =>
-  typeof given === 'string' ? { type: 'string', description: given } : given
 const arrayOf = (items: object) => ({ type: 'array', items })
 
 /** @param required names, separated by blanks */
 const object = (required: string, properties: Record<string, Described>) => ({
   type: 'object',
-  properties: Object.fromEntries(Object.entries(properties).map(([name, given]) => [name, schemaOf(given)])),
+  properties: Object.fromEntries(
+    Object.entries(properties).map(([name, given]) => [
+      name,
+      typeof given === 'string' ? { type: 'string', description: given } : given,
+    ]),
+  ),
   required: required.split(' ').filter(Boolean),
 })
 
@@ -416,9 +419,13 @@ export const listTools = (session: Session) =>
  * @throws RpcError for a tool that does not exist
  */
 export async function callTool(session: Session, params: Record<string, unknown>): Promise<ToolResult> {
-  const name = toolName(params)
+  const { name } = params
+  if (typeof name !== 'string' || !Object.hasOwn(INPUTS(), name)) {
+    const known = '`tools/list` names those that there are.'
+    throw new RpcError(INVALID_PARAMS, `There is no tool \`${name}\`. ${known}`)
+  }
   try {
-    return await run(session, name, written(params.arguments))
+    return await run(session, name as Name, written(params.arguments))
   } catch (error) {
     return failedResult(error, session.record)
   }
@@ -452,14 +459,6 @@ export function conversationIn(body: unknown): string | undefined {
 }
 
 const Progress = once(() => v.object({ progressToken: v.union([v.string(), v.number()]) }))
-
-function toolName({ name }: Record<string, unknown>): Name {
-  if (typeof name === 'string' && Object.hasOwn(INPUTS(), name)) return name as Name
-  throw new RpcError(
-    INVALID_PARAMS,
-    `There is no tool \`${name}\`. \`tools/list\` names those that there are.`,
-  )
-}
 
 async function run(session: Session, name: Name, given: unknown): Promise<ToolResult> {
   switch (name) {

@@ -1,5 +1,6 @@
 /** /v1/responses: reads its body, and writes a turn as its events (contract 3.3). Pure. */
 import * as v from 'valibot'
+import type { Failure } from '../../errors'
 import { once } from '../../lib/once'
 import { textOf } from '../../lib/parts'
 import { writeDelta } from '../../turn/events'
@@ -8,7 +9,7 @@ import { sourcesOf } from '../shared/sources'
 import { eventWording, frame, type TurnEncoder, turnEncoder } from '../shared/stream'
 import { type CompletionShape, citedPlaces } from './encoder'
 import { errorBody } from './errors'
-import { messageId, type Place, readPlace, responseId } from './ids'
+import { messageId, readPlace, responseId } from './ids'
 import {
   checkBody,
   common,
@@ -98,7 +99,10 @@ export function readResponse(body: unknown): ResponseRequest {
   const { format, ...written } = text ?? {}
   const form = formOf(format, 'text.format')
   const referred = previous == null && typeof input !== 'string' ? lastReference(input) : undefined
-  const place = referred === undefined ? placeOf(previous) : placeOfMessage(referred)
+  const earlier = previous ?? referred
+  const place = earlier === undefined ? undefined : readPlace(earlier, previous == null ? 'msg_' : 'resp_')
+  // An id that is not ours.
+  if (earlier !== undefined && !place) throw (previous == null ? itemNotFound : previousNotFound)(earlier)
   const named = place?.conversation ?? (typeof conversation === 'string' ? conversation : conversation?.id)
   return {
     model,
@@ -131,27 +135,12 @@ function messageOf(item: v.InferOutput<ReturnType<typeof Item>>): SaidMessage[] 
   return type === 'function_call_output' ? [{ role: 'tool', tool_call_id: id, content: output }] : []
 }
 
-/** The conversation and the turn of a response. @throws InvalidParameter for an id that is not ours */
-function placeOf(previous: string | null | undefined): Place | undefined {
-  if (previous == null) return undefined
-  const place = readPlace(previous, 'resp_')
-  if (place === undefined) throw previousNotFound(previous)
-  return place
-}
-
 /**
  * The last earlier answer that the input refers to instead of repeating it, as the AI SDK does by default. The
  * question continues from there: the conversation has the answer itself.
  */
 const lastReference = (items: readonly v.InferOutput<ReturnType<typeof Item>>[]): string | undefined =>
   items.findLast(({ type, id }) => type === 'item_reference' && id?.startsWith('msg_'))?.id ?? undefined
-
-/** The conversation and the turn of an answer. @throws InvalidParameter for an id that is not ours */
-function placeOfMessage(id: string): Place {
-  const place = readPlace(id, 'msg_')
-  if (place === undefined) throw itemNotFound(id)
-  return place
-}
 
 /** OpenAI's error for a reference to nothing. */
 export const itemNotFound = (id: string): InvalidParameter =>
@@ -237,11 +226,9 @@ export const responseEncoder = (shape: ResponseShape): TurnEncoder =>
         )
       },
       fail: (failure) => {
-        const { message, type, param, code } = errorBody(failure).error
+        const { message, param, code } = errorBody(failure).error
         if (!hasBegun) return write('error', { code, message, param })
-        const error = { code: code ?? type, message }
-        const response = { ...frameOf(turn, shape, 'failed'), output: [], error }
-        return write('response.failed', { response })
+        return write('response.failed', { response: failedResponse(turn, shape, failure) })
       },
       passed: (pieces) => {
         sequence += pieces
@@ -270,6 +257,11 @@ export function responseOf(turn: Turn, shape: ResponseShape) {
       total_tokens: input_tokens + output_tokens,
     },
   }
+}
+
+export function failedResponse(turn: Turn, shape: ResponseShape, failure: Failure) {
+  const { code, type, message } = errorBody(failure).error
+  return { ...frameOf(turn, shape, 'failed'), output: [], error: { code: code ?? type, message } }
 }
 
 /** The properties of a response in every state. Clients expect all of them. */

@@ -5,7 +5,7 @@ import { conversationObject } from '../../conversation/conversation-object'
 import { endedTurn } from '../../conversation/conversations'
 import type { MemoryRow } from '../../conversation/messages'
 import { deleteTurnOf } from '../../conversation/messages'
-import { ApiError, type Failure, unwrap } from '../../errors'
+import { ApiError, unwrap } from '../../errors'
 import { textOf } from '../../lib/parts'
 import { findAssistant } from '../../registry/assistants'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
@@ -13,17 +13,23 @@ import type { Asker } from '../../turn/request'
 import type { Answered, OpenCall } from '../http/router'
 import { chatReader, endedReader, streamTurn } from '../shared/stream'
 import { messageItem, pageOf, shownPage } from './conversations'
-import { errorBody } from './errors'
 import { itemId, type Place, readPlace, responseId } from './ids'
 import { callerOf, InvalidParameter, openConversationRow } from './question'
-import { frameOf, type ResponseShape, responseEncoder, responseOf } from './responses'
+import { failedResponse, frameOf, type ResponseShape, responseEncoder, responseOf } from './responses'
 
 /** `?stream=true` sends the answer's events from the first on, and follows it while it is written. */
 export async function getResponse(call: OpenCall): Promise<Answered> {
   const { env, query } = call
   const { asker } = await callerOf(call, 'get')
   const { place, row, handle } = await openResponse(call, asker)
-  if (query.stream !== 'true') return storedResponse(env, asker, row, place, handle)
+  if (query.stream !== 'true') {
+    const { turn, created } = await readTurn(env, asker, place)
+    const shape = await shapeOf(env, row, turn, handle, created)
+    const { error } = turn
+    if (turn.status === 'done') return responseOf(turn, shape)
+    if (error && error.code !== 'stopped') return failedResponse(turn, shape, error)
+    return { ...frameOf(turn, shape, error ? 'cancelled' : 'in_progress'), output: [] }
+  }
   if (query.starting_after) {
     throw new InvalidParameter(
       'Events are numbered anew in each stream. Leave `starting_after` out: the stream begins with the first event.',
@@ -43,7 +49,9 @@ export async function getResponse(call: OpenCall): Promise<Answered> {
   if (ended) return streamTurn(endedReader(ended.turn), encoder, streaming)
   const resume = (after = { turn: place.turn, seq: -1 }) =>
     conversationObject(env, place.conversation).events(asker, after).then(unwrap)
-  const events = await resume().catch(expired(place))
+  const events = await resume().catch((error) => {
+    throw error instanceof ApiError && error.status === 404 ? responseNotFound(place) : error
+  })
   if (!events) throw responseNotFound(place)
   return streamTurn(chatReader(events, resume), encoder, streaming)
 }
@@ -103,10 +111,6 @@ const responseNotFound = ({ conversation, turn }: Place): InvalidParameter =>
     404,
   )
 
-const expired = (place: Place) => (error: unknown) => {
-  throw error instanceof ApiError && error.status === 404 ? responseNotFound(place) : error
-}
-
 /** As the response was made: by the assistant that was asked. A running turn does not tell it, so its conversation's model stands there. */
 async function shapeOf(
   env: Cloudflare.Env,
@@ -122,30 +126,6 @@ async function shapeOf(
     previous: turn > 1 ? responseId(handle, turn - 1) : null,
     handle,
   }
-}
-
-async function storedResponse(
-  env: Cloudflare.Env,
-  asker: Asker,
-  row: MemoryRow,
-  place: Place,
-  handle: string,
-) {
-  const { turn, created } = await readTurn(env, asker, place)
-  const shape = await shapeOf(env, row, turn, handle, created)
-  if (turn.status === 'done') return responseOf(turn, shape)
-  const { error } = turn
-  const state = error?.code === 'stopped' ? 'cancelled' : error ? 'failed' : 'in_progress'
-  return {
-    ...frameOf(turn, shape, state),
-    output: [],
-    ...(state === 'failed' && error && { error: failureIn(error) }),
-  }
-}
-
-const failureIn = (failure: Failure) => {
-  const { code, type, message } = errorBody(failure).error
-  return { code: code ?? type, message }
 }
 
 /** @returns the turn so far, and when it ended in milliseconds since 1970 @throws InvalidParameter 404 */

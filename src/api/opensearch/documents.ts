@@ -282,20 +282,17 @@ export async function bulk(call: Call): Promise<Json> {
   const items: Json[] = []
   for (const run of runsOf(operations)) {
     const [{ action, index: name }] = run as [Operation]
-    const written = await writeRun(call, run).catch((error) => {
-      if (!(error instanceof ApiError)) throw error
-      return run.map((operation) => failedItem(name, operation, error))
-    })
+    const index = action === 'delete' ? openIndex(call.env, name) : openOrCreate(call, name)
+    const written = await index
+      .then((opened) => writeAll(opened, run))
+      .catch((error) => {
+        if (!(error instanceof ApiError)) throw error
+        return run.map((operation) => failedItem(name, operation, error))
+      })
     items.push(...written.map((item) => ({ [action]: { ...item, ...(forced && !item.error && FORCED) } })))
   }
   const errors = items.some((item) => Object.values(item).some((each) => (each as Json).error !== undefined))
   return { took: Date.now() - started, errors, items }
-}
-
-async function writeRun(call: Call, run: Operation[]): Promise<Item[]> {
-  const { action, index: name } = run[0]!
-  const index = action === 'delete' ? await openIndex(call.env, name) : await openOrCreate(call, name)
-  return writeAll(index, run)
 }
 
 /**

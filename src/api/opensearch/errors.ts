@@ -125,25 +125,22 @@ export function errorCause(error: unknown, { status, message, detail }: Failure)
   return { type: named?.type ?? TYPES[status] ?? 'exception', reason, ...named?.details }
 }
 
-/** OpenSearch's clients retry these statuses up to three times, so a failed call would be paid four times. */
-const isRetried = (status: number): boolean => status >= 502 && status <= 504
-
 /** The envelope of a thrown error, and its status. */
 export function errorEnvelope(error: unknown, request?: FailedRequest) {
   const failure = failureOf(error, request)
-  const status = isRetried(failure.status) ? 500 : failure.status
+  // OpenSearch's clients retry these statuses up to three times, so a failed call would be paid four times.
+  const status = failure.status >= 502 && failure.status <= 504 ? 500 : failure.status
   const cause = errorCause(error, failure)
-  const shown = error instanceof OpenSearchError && error.onShard ? failedSearch(cause) : cause
+  const failedSearch = {
+    type: 'search_phase_execution_exception',
+    reason: 'all shards failed',
+    phase: 'query',
+    grouped: true,
+    failed_shards: [{ shard: 0, reason: cause }],
+  }
+  const shown = error instanceof OpenSearchError && error.onShard ? failedSearch : cause
   return { retryAfter: failure.retryAfter, body: { error: { root_cause: [cause], ...shown }, status } }
 }
-
-const failedSearch = (cause: Json) => ({
-  type: 'search_phase_execution_exception',
-  reason: 'all shards failed',
-  phase: 'query',
-  grouped: true,
-  failed_shards: [{ shard: 0, reason: cause }],
-})
 
 /** The reply to a thrown error. @param asksBrowser true if the caller expects a page; it then gets no challenge */
 export function openSearchError(error: unknown, request: FailedRequest, asksBrowser: boolean): Response {

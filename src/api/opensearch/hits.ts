@@ -67,7 +67,9 @@ function keyOf(given: unknown, fields: Fields): Key {
     if (options.unmapped_type !== undefined) return { ...byAge, by: `_seq_id:asc` }
     throw shardError(`No mapping found for [${name}] in order to sort on`)
   }
-  checkSortable(name, target)
+  if (target.kind === 'text') throw noValues(name)
+  if (target.isArray) throw unsupported(`[sort] by [${name}], of which documents have lists,`)
+  if (!target.hasValues || !target.field.sort) throw unsupported(`[sort] by [${name}]`)
   const missing = options.missing ?? '_last'
   if (missing !== '_last' && missing !== '_first')
     throw unsupported(`[missing: ${String(missing)}] of a [sort]`)
@@ -135,12 +137,6 @@ export async function placeAfter(
     if (rows.length < SOME) break
   }
   throw refused(`No hit of [search_after] has the [_id] ${JSON.stringify(after.at(-1))} any more.`)
-}
-
-function checkSortable(name: string, target: Target): void {
-  if (target.kind === 'text') throw noValues(name)
-  if (target.isArray) throw unsupported(`[sort] by [${name}], of which documents have lists,`)
-  if (!target.hasValues || !target.field.sort) throw unsupported(`[sort] by [${name}]`)
 }
 
 function shown(target: Target, value: unknown): unknown {

@@ -60,8 +60,9 @@ function matcherOf(query: unknown, depth = 0): Matcher {
 const ofField =
   (short: string, fits: (asked: Json, field: string) => (value: unknown) => boolean) =>
   (body: Json): Matcher => {
-    const [field, asked] = fieldOf(body, short)
-    const fit = fits(asked, field)
+    const [field, given] = onlyEntry(body) ?? []
+    if (field === undefined) throw parsingError('A query takes one field')
+    const fit = fits(isObject(given) ? given : { [short]: given }, field)
     return (document) => valuesAt(document, field).some(fit)
   }
 
@@ -124,14 +125,6 @@ const QUERIES: Record<string, (body: Json, depth: number) => Matcher> = {
       !none.some((matches) => matches(document)) &&
       some.filter((matches) => matches(document)).length >= least
   },
-}
-
-/** The field of a single-field query, and its options. */
-function fieldOf(body: Json, short: string): [string, Json] {
-  const entry = onlyEntry(body)
-  if (entry === undefined) throw parsingError('A query takes one field')
-  const [field, given] = entry
-  return [field, isObject(given) ? given : { [short]: given }]
 }
 
 /** The values of a dotted field. `.keyword` means the field itself. */

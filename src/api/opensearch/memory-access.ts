@@ -28,10 +28,13 @@ export const askerFor = ({ request, access }: Call, action: string): Promise<Ask
 
 export const notFound = (what: string, id: string): OpenSearchError => missing(`${what} [${id}] not found`)
 
-const nameOf = ({ owner, limits }: Access): string => limits.user_id ?? owner
-
-export function denied(access: Access, what: string, id: string, generation: Generation): OpenSearchError {
-  const reason = `User [${nameOf(access)}] does not have access to ${what} ${id}`
+export function denied(
+  { owner, limits }: Access,
+  what: string,
+  id: string,
+  generation: Generation,
+): OpenSearchError {
+  const reason = `User [${limits.user_id ?? owner}] does not have access to ${what} ${id}`
   return generation === 1 ? new OpenSearchError(500, 'security_exception', reason) : statusError(401, reason)
 }
 

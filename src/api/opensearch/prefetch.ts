@@ -49,16 +49,11 @@ export function beginSearch(env: Cloudflare.Env, request: Request): Promise<void
   const [, name] = /^\/([^/_][^/]*)\/_search$/.exec(pathname) ?? []
   if (name === undefined) return Promise.resolve()
   const reads = begun.get(request)?.reads ?? readBefore(env, request, search).catch(() => undefined)
-  const index = begun.get(request)?.index ?? findName(env, name)
+  // One that cannot be found is refused where it is needed.
+  const find = async () => void (await lookUp(env, decodeURIComponent(name)))
+  const index = begun.get(request)?.index ?? find().catch(() => {})
   begun.set(request, { index, reads })
   return index
-}
-
-/** Puts an index's name into its cache. One that cannot be found is refused where it is needed. */
-const findName = async (env: Cloudflare.Env, name: string): Promise<void> => {
-  try {
-    await lookUp(env, decodeURIComponent(name))
-  } catch {}
 }
 
 async function readBefore(env: Cloudflare.Env, request: Request, search: string): Promise<Reads | undefined> {

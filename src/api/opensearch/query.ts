@@ -562,33 +562,27 @@ function readScript(script: unknown) {
     throw parsingError('[script_score] takes a [script]')
   const params = isObject(script.params) ? script.params : {}
   const { source, lang = 'painless' } = script
-  const measured =
-    lang === 'knn' ? ofPlugin(source, params) : lang === 'painless' ? ofPainless(source, params) : undefined
-  if (measured?.distance === undefined) {
+  const whole = source.trim()
+  const [, inverse, inner = whole] = BRACKETS.exec(whole) ?? []
+  const [, name, parameter = '', , named] = MEASURE.exec(inner.trim()) ?? []
+  const isPlugin = lang === 'knn' && source === 'knn_score'
+  const measure = own(FUNCTIONS, (inverse === undefined ? '' : '1/') + name)
+  const distance = isPlugin
+    ? own(DISTANCES, String(params.space_type))
+    : lang === 'painless'
+      ? measure
+      : undefined
+  if (distance === undefined) {
     throw unsupported(
       'A [script] other than [knn_score], `1/(1 + l2Squared(params.query_value, doc[...]))` and `1 + cosineSimilarity(...)`',
     )
   }
-  const { field, vector, distance } = measured
+  const field = isPlugin ? params.field : named
+  const vector = isPlugin ? params.query_value : own(params, parameter)
   if (typeof field !== 'string' || !isVector(vector)) {
     throw parsingError('The [script] of [script_score] takes the name of a field, and a list of numbers')
   }
   return { field, vector, distance }
-}
-
-type Given = { field: unknown; vector: unknown; distance: VectorDistance | undefined }
-
-const ofPlugin = (source: string, { field, query_value, space_type }: Json): Given | undefined =>
-  source === 'knn_score'
-    ? { field, vector: query_value, distance: own(DISTANCES, String(space_type)) }
-    : undefined
-
-function ofPainless(source: string, params: Json): Given | undefined {
-  const whole = source.trim()
-  const [, inverse, inner = whole] = BRACKETS.exec(whole) ?? []
-  const [, name, parameter = '', , field] = MEASURE.exec(inner.trim()) ?? []
-  const distance = own(FUNCTIONS, (inverse === undefined ? '' : '1/') + name)
-  return { field, vector: own(params, parameter), distance }
 }
 
 // =============================================================================
@@ -616,16 +610,13 @@ function values(target: Target | undefined, given: readonly unknown[]): Compiled
       return {
         filter: (negated) => (target.name === 'id' ? equals : same)(target.name, given.map(String), negated),
       }
-    case 'text':
-      return { filter: (negated) => oneWord(target, given.map(String), negated) }
+    case 'text': {
+      // A term is one word, so a value of several words matches nothing.
+      const words = given.map(String).filter((value) => /^\S+$/.test(value))
+      return { filter: (negated) => equals(target.name, words, negated, false) }
+    }
   }
   throw unsupported(`A term of [${target.name}]`)
-}
-
-/** In a text field a term is one word, so a value of several words matches nothing. */
-function oneWord(target: Target, given: readonly string[], negated: boolean): Filter {
-  const words = given.filter((value) => /^\S+$/.test(value))
-  return equals(target.name, words, negated, false)
 }
 
 const badValue = (target: Target, value: unknown): OpenSearchError =>

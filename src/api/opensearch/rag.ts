@@ -18,7 +18,6 @@ import { codeOf, codeOfStatus } from '../../turn/errors'
 import { type MessageDetails, type Wording, writeDelta } from '../../turn/events'
 import { emptyTurn, fold, type Turn } from '../../turn/fold'
 import type { GivenPassage } from '../../turn/look-back'
-import type { Asker } from '../../turn/request'
 import { type Admission, admitTurn } from '../http/admit-turn'
 import { findHistory, findOpenModel } from '../http/chat-names'
 import { slowly } from '../http/deliver'
@@ -100,7 +99,10 @@ async function admitRag(
   const { generative, model, memoryId, admit } =
     (await asking) ?? (await askingOf(call, pipeline, rag, given))
   const asker = await askerFor(call, 'conversations:get')
-  const memory = await memoryFor(call, asker, memoryId, given.ahead)
+  if (memoryId !== undefined) await requireMemory(env, given.ahead.find)
+  const ahead = await given.ahead.memory
+  const memory =
+    memoryId === undefined ? undefined : await openMemory(call, asker, memoryId, 2, ahead?.opened)
   const historyId =
     memory?.historyId ?? (namespaceOf(model.model_name) === 'connector' ? '' : await findHistory(env, model))
   const admission = await admit()
@@ -108,12 +110,6 @@ async function admitRag(
   const until = began + generative.timeout * 1000
   call.record.question = generative.question
   return { rag, inline: pipeline.inline === true, generative, model, historyId, admission, memory, until }
-}
-
-async function memoryFor(call: Call, asker: Asker, id: string | undefined, { find, memory }: Ahead) {
-  if (id === undefined) return undefined
-  await requireMemory(call.env, find)
-  return openMemory(call, asker, id, 2, memory && (await memory)?.opened)
 }
 
 /**

@@ -104,6 +104,9 @@ export function parseSearchBody(body: Json, query: Record<string, string>) {
   if (from + size > WINDOW) throw shardError(tooFar(from + size), 'illegal_argument_exception')
   const aggregations = body.aggs ?? body.aggregations ?? {}
   if (!isObject(aggregations)) throw parsingError('[aggs] has to be an object')
+  const minScore = body.min_score ?? 0
+  if (typeof minScore !== 'number')
+    throw parsingError(`[min_score] takes a number, not a ${tokenOf(minScore)}`)
   return {
     query: query.q === undefined ? (body.query ?? { match_all: {} }) : queryOf(query),
     from,
@@ -120,14 +123,8 @@ export function parseSearchBody(body: Json, query: Record<string, string>) {
     /** whether `hits.total` is wanted */
     total: String(query.track_total_hits ?? body.track_total_hits ?? true) !== 'false',
     /** hits below this score are left out; 0 leaves out none */
-    minScore: minScoreOf(body.min_score ?? 0),
+    minScore: Math.max(0, minScore),
   }
-}
-
-/** No score is negative. @throws ApiError 400 */
-function minScoreOf(given: unknown): number {
-  if (typeof given !== 'number') throw parsingError(`[min_score] takes a number, not a ${tokenOf(given)}`)
-  return Math.max(0, given)
 }
 
 function tokenOf(value: unknown): string {
@@ -285,7 +282,7 @@ async function executeHybrid(
     throw unsupported('[sort], [search_after] or [aggs] of a [hybrid] query: they')
   }
   await countMore(caller, queries.length - 1)
-  const depth = depthOf(from, size)
+  const depth = Math.max(FEWEST_HITS, from + size)
   const { from: _, size: __, ...parameters } = query
   const replies = await mapFew(queries, AT_ONCE, (each) =>
     execute(caller, opened, { ...body, query: each, from: 0, size: depth, min_score: 0 }, parameters),
@@ -500,8 +497,6 @@ export function hybridQueries(query: unknown): unknown[] | undefined {
   }
   return queries
 }
-
-const depthOf = (from: number, size: number): number => Math.max(FEWEST_HITS, from + size)
 
 /**
  * Combines the hits of several queries into one list, best first. @param lists hits with `_score`. @throws ApiError

@@ -104,18 +104,7 @@ function encodeEnd(turn: Turn, shape: AnswerShape): string {
   return `${encodeMessage(shape.conversationId, '')}data: [DONE]\n\ndata: ${asciiJson(whole)}\n\n`
 }
 
-/**
- * The end of a stream whose turn failed after it had begun: a whole response without a conversation, with the error,
- * which the official client passes to its caller. There is no end marker, because the text before is not a complete
- * answer.
- */
-const encodeFailure = (turn: Turn, shape: AnswerShape, failure: Failure): string =>
-  `data: ${asciiJson({ ...failureBody(turn, shape, failure), message: '' })}\n\n`
-
-/** The same for an answer in one piece that began before its turn failed. */
-const wholeFailure = (shape: AnswerShape, failure: Failure): Record<string, unknown> =>
-  failureBody(emptyTurn(), shape, failure)
-
+/** A whole response without a conversation, with the error, which the official client passes to its caller. */
 function failureBody(turn: Turn, shape: AnswerShape, failure: Failure): Record<string, unknown> {
   const { status, message } = told(failure, shape.shape)
   const named = { conversation_id: shape.conversationId, message }
@@ -127,7 +116,8 @@ export const messageEncoder = (shape: AnswerShape): TurnEncoder =>
   turnEncoder((turn) => ({
     delta: ({ text }) => encodeMessage(shape.conversationId, text),
     done: () => encodeEnd(turn, shape),
-    fail: (failure) => encodeFailure(turn, shape, failure),
+    // There is no end marker, because the text before is not a complete answer.
+    fail: (failure) => `data: ${asciiJson({ ...failureBody(turn, shape, failure), message: '' })}\n\n`,
   }))
 
 // =============================================================================
@@ -211,7 +201,7 @@ export async function answerWhole(
       answered = turn
       return responseBody(turn, shape)
     },
-    (error) => wholeFailure(shape, (failed ?? failureOf)(error)),
+    (error) => failureBody(emptyTurn(), shape, (failed ?? failureOf)(error)),
   )
   return slowly(
     body.then((json) => JSON.stringify(json)),

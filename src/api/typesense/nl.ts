@@ -11,6 +11,7 @@ import { type Cost, recordCost } from '../../db/turns'
 import { dayOf, reserveTurn } from '../../db/usage'
 import { ApiError, failed, forbidden, plainFailure, reasonOf, unwrap } from '../../errors'
 import { once } from '../../lib/once'
+import { parseObject } from '../../models/call'
 import type { ConversationModelConfig, GenerationRequest } from '../../models/language-model'
 import { ProviderError } from '../../models/provider-error'
 import { createLanguageModel } from '../../models/providers'
@@ -67,7 +68,10 @@ export async function runAsked(
   const { until: _, ...untimed } = search
   const plain = { ...untimed, params }
   // A key for pages may only use the model that its scoped key names.
-  if (access.forPages && access.embedded.nl_model_id === undefined) return refused(forbidden())
+  if (access.forPages && access.embedded.nl_model_id === undefined) {
+    const { message: error, status: code } = forbidden()
+    return { error, code }
+  }
 
   const started = Date.now()
   const key = cacheKey(plain, access)
@@ -94,8 +98,6 @@ export async function runAsked(
     })
   }
 }
-
-const refused = ({ message, status }: ApiError): SearchReply => ({ error: message, code: status })
 
 /** The reason why the model failed. It tells a page's visitor nothing about the deployment. */
 function wordsOf(error: unknown, { forPages }: Access): string {
@@ -365,7 +367,7 @@ interface Generated {
 export function readReply(text: string, fields: Told[]): Generated {
   const from = text.indexOf('{')
   const json = text.slice(from, text.lastIndexOf('}') + 1)
-  const parsed = v.safeParse(Reply(), parsedJson(from < 0 ? '' : json))
+  const parsed = v.safeParse(Reply(), parseObject(from < 0 ? '' : json))
   if (!parsed.success) throw new ApiError(400, 'Could not extract search parameters')
   const { q, filter_by: filter, sort_by: sort } = parsed.output
   const params = {
@@ -377,14 +379,6 @@ export function readReply(text: string, fields: Told[]): Generated {
   if (params.filter_by) checkFilter(params.filter_by, fields)
   if (params.sort_by) checkSort(params.sort_by, fields)
   return { params, ...(text.trim() !== json && { method: 'regex' }) }
-}
-
-function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 /** A model may use only the fields in its prompt, and no other collection. */

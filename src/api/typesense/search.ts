@@ -9,7 +9,6 @@ import { parseExact } from '../../lib/json'
 import { getPreset } from '../../registry/named-sets'
 import { isObject } from '../../search/schema/values'
 import type { SearchParameters, SearchResult } from '../../search/types'
-import type { SearchReply } from '../../turn/events'
 import type { PlannedSearch } from '../../turn/request'
 import { namedUser, type TurnCaller } from '../http/admit-turn'
 import { capture } from '../http/analytics'
@@ -166,8 +165,11 @@ async function multiSearch(call: OpenCall): Promise<Response> {
 }
 
 /** A result, or why there is none, as JSON. */
-const textOf = (reply: WrittenReply): string =>
-  'error' in reply ? JSON.stringify(refusalOf(reply)) : (reply.text ?? JSON.stringify(reply.result))
+function textOf(reply: WrittenReply): string {
+  if (!('error' in reply)) return reply.text ?? JSON.stringify(reply.result)
+  const { code, error, detail } = reply
+  return JSON.stringify({ code, error, ...(detail !== undefined && { detail }) })
+}
 
 /**
  * The body that a preset of the query string stands for: its `searches`. A preset without them is for each search.
@@ -317,13 +319,6 @@ function parse(text: string): unknown {
     return error
   }
 }
-
-/** A search that was refused, in Typesense's shape. */
-const refusalOf = ({ code, error, detail }: Extract<SearchReply, { error: string }>) => ({
-  code,
-  error,
-  ...(detail !== undefined && { detail }),
-})
 
 export const multiSearchRoutes: Route[] = [
   // Open, because each search can have its own key: `authorize` checks all of them.

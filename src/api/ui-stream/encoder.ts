@@ -59,11 +59,12 @@ export const uiStreamEncoder = ({ fields, citations }: UiStreamShape): TurnEncod
       retrieval: (_, known) => {
         // Sources are numbered through all retrievals of a turn.
         links?.cite(sourcesOf(turn.passages, fields))
-        return sourcesOf(turn.passages.slice(known), fields).map(sourcePart).join('')
+        return sourcesOf(turn.passages.slice(known), fields)
+          .map((source) => frame(sourcePart(source)))
+          .join('')
       },
       delta: ({ text }) => write(links ? links.add(text) : text),
-      followups: ({ questions: suggestions }) =>
-        endText() + frame({ type: 'data-suggestions', data: { suggestions } }),
+      followups: ({ questions }) => endText() + frame(suggestionsPart(questions)),
       done: () =>
         endText() +
         frame({ type: 'finish-step' }) +
@@ -74,12 +75,25 @@ export const uiStreamEncoder = ({ fields, citations }: UiStreamShape): TurnEncod
     }
   })
 
-const sourcePart = ({ id, title, url, documentId }: AnswerSource): string =>
+export const sourcePart = ({ id, title, url, documentId }: AnswerSource) =>
   url === undefined
-    ? frame({ type: 'source-document', sourceId: id, mediaType: 'text/plain', title, filename: documentId })
-    : frame({ type: 'source-url', sourceId: id, url, title })
+    ? { type: 'source-document', sourceId: id, mediaType: 'text/plain', title, filename: documentId }
+    : { type: 'source-url', sourceId: id, url, title }
 
-const metadataOf = ({ conversationId, turn, finishReason, usage, timings, citations, verdict }: Turn) => ({
+export const suggestionsPart = (suggestions: string[]) => ({
+  type: 'data-suggestions',
+  data: { suggestions },
+})
+
+export const metadataOf = ({
+  conversationId,
+  turn,
+  finishReason,
+  usage,
+  timings,
+  citations,
+  verdict,
+}: Turn) => ({
   conversation_id: conversationId,
   turn,
   finish_reason: finishReason,

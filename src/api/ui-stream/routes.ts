@@ -8,7 +8,7 @@ import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { textOf } from '../../lib/parts'
 import { unknownTurn } from '../../turn/errors'
-import { emptyTurn, eventsOf, fold, type Turn } from '../../turn/fold'
+import { emptyTurn, eventsOf, fold, foldTurn, type Turn } from '../../turn/fold'
 import { askerWith, namedUser } from '../http/admit-turn'
 import { parseJson, readText, shaped } from '../http/body'
 import {
@@ -31,9 +31,13 @@ import {
   turnsOf,
 } from '../shared/assistant'
 import { overrideRights, planOverrides } from '../shared/overrides'
+import { linkedAnswer, sourcesOf } from '../shared/sources'
 import { chatReader, streamTurn } from '../shared/stream'
 import {
+  metadataOf,
   PLAIN_WORDING,
+  sourcePart,
+  suggestionsPart,
   TEXT_DELTA_WORDING,
   textEncoder,
   type UiStreamShape,
@@ -221,38 +225,19 @@ function questionOf({ conversationId: conversation_id, turn, question }: Turn) {
   return [{ id: `${messageId(place)}.q`, role: 'user', metadata: place, parts: [{ type: 'text', text }] }]
 }
 
-const StreamPart = once(() =>
-  v.looseObject({
-    type: v.string(),
-    messageId: v.optional(v.string()),
-    messageMetadata: v.optional(v.record(v.string(), v.unknown())),
-    delta: v.optional(v.string()),
-  }),
-)
-
 /** The message that a client makes of a turn's stream (AI SDK, "UI message stream"). */
-function answerOf(turn: Turn, shape: UiStreamShape) {
-  const encoder = uiStreamEncoder(shape)
-  const stream = eventsOf(turn)
-    .map((event) => encoder.encode(event))
-    .join('')
-  const parts: Record<string, unknown>[] = []
-  let metadata: Record<string, unknown> = {}
-  let id = ''
-  const text = (more = '') => {
-    const part = parts.at(-1)
-    if (part) part.text = String(part.text) + more
-  }
-  for (const frame of stream.split('\n\n').filter((each) => each.startsWith('data: {'))) {
-    const { type, ...content } = v.parse(StreamPart(), JSON.parse(frame.slice('data: '.length)))
-    metadata = { ...metadata, ...content.messageMetadata }
-    if (type === 'start') id = content.messageId ?? ''
-    else if (type === 'start-step') parts.push({ type: 'step-start' })
-    else if (type === 'text-start') parts.push({ type: 'text', text: '', state: 'done' })
-    else if (type === 'text-delta') text(content.delta)
-    else if (/^(?:source|data)-/.test(type)) parts.push({ type, ...content })
-  }
-  return { id, role: 'assistant', metadata, parts }
+function answerOf(given: Turn, { fields, citations }: UiStreamShape) {
+  const turn = foldTurn(eventsOf(given))
+  const { suggestions, conversationId: conversation_id, turn: number } = turn
+  const text = citations === 'markdown' ? linkedAnswer(turn, fields) : textOf(turn.answer)
+  const parts = [
+    { type: 'step-start' },
+    ...sourcesOf(turn.passages, fields).map(sourcePart),
+    ...(text === '' ? [] : [{ type: 'text', text, state: 'done' }]),
+    ...(suggestions ? [suggestionsPart(suggestions)] : []),
+  ]
+  const id = messageId({ conversation_id, turn: number })
+  return { id, role: 'assistant', metadata: metadataOf(turn), parts }
 }
 
 // =============================================================================
