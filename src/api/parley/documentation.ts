@@ -21,6 +21,18 @@ const UNKNOWN_SOURCE = { 404: 'There is no such source' }
 const UNKNOWN_SET = { 404: 'There is no such question set' }
 const UNKNOWN_ASSISTANT = { 404: 'There is no such assistant' }
 
+const ANSWERED = {
+  description: 'The answer: whole, or as it is written',
+  schema: responses.Answer,
+  events: true,
+}
+const UNANSWERED = {
+  408: 'A search or the model took too long',
+  413: 'The body is too large',
+  422: 'The idempotency key has named another request',
+  429: 'Too many turns are waiting in this conversation, the key asks too often, or a budget is spent',
+}
+
 export const documentation: Record<keyof typeof operations, Documentation> = {
   ask: {
     summary: 'Ask a question',
@@ -30,18 +42,8 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
       '`x-parley-conversation-id` names the conversation before its first event. Of a key, `documents:search` or ' +
       '`conversations:create` is asked for every collection. An error that precedes all events is a plain answer, ' +
       'a later one is an event.',
-    success: {
-      description: 'The answer: whole, or as it is written',
-      schema: responses.Answer,
-      events: true,
-    },
-    failures: {
-      404: 'There is no such model, collection or conversation',
-      408: 'A search or the model took too long',
-      413: 'The body is too large',
-      422: 'The idempotency key has named another request',
-      429: 'Too many turns are waiting in this conversation, the key asks too often, or a budget is spent',
-    },
+    success: ANSWERED,
+    failures: { ...UNANSWERED, 404: 'There is no such model, collection or conversation' },
   },
   listConversations: {
     summary: 'List conversations, newest first',
@@ -160,18 +162,11 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
       'Begins a conversation with the assistant or goes on with one, as `POST /conversations` does, with the model, ' +
       'searches and prompt of the assistant. Keys that are bound to it may ask here. The answer cites its documents ' +
       'in square brackets: by the `citation_field` of the assistant, or by their id and `.txt`.',
-    success: {
-      description: 'The answer: whole, or as it is written',
-      schema: responses.Answer,
-      events: true,
-    },
+    success: ANSWERED,
     failures: {
+      ...UNANSWERED,
       403: 'The assistant is not for pages of this origin',
       404: 'There is no such assistant or conversation, or it is not open to this key',
-      408: 'A search or the model took too long',
-      413: 'The body is too large',
-      422: 'The idempotency key has named another request',
-      429: 'Too many turns are waiting in this conversation, the key asks too often, or a budget is spent',
     },
   },
   findDocuments: {

@@ -43,6 +43,18 @@ const Question = once(() =>
   v.pipe(v.string(), v.minLength(1, QUESTION_EMPTY), v.maxLength(LONGEST_QUESTION, QUESTION_TOO_LONG)),
 )
 
+/** What is searched: one of the two. */
+const searched = once(() => ({
+  collections: maybe(
+    v.pipe(v.array(CollectionName()), v.minLength(1), v.maxLength(MOST_SEARCHES)),
+    'Collections to search with what they have: all indexed text, and vectors where there are any',
+  ),
+  searches: maybe(
+    v.pipe(v.array(Search()), v.minLength(1), v.maxLength(MOST_SEARCHES)),
+    'Searches with parameters of their own, in place of `collections`',
+  ),
+}))
+
 const Replaced = once(() =>
   described(
     v.pipe(v.number(), v.integer(), v.minValue(1)),
@@ -83,14 +95,7 @@ export const Ask = once(() =>
         question: Question(),
         conversation_id: maybe(Id(), 'The conversation to go on with. Absent: a new one'),
         model: maybe(Id(), 'Id of the conversation model; needed unless the key fixes one'),
-        collections: maybe(
-          v.pipe(v.array(CollectionName()), v.minLength(1), v.maxLength(MOST_SEARCHES)),
-          'Collections to search with what they have: all indexed text, and vectors where there are any',
-        ),
-        searches: maybe(
-          v.pipe(v.array(Search()), v.minLength(1), v.maxLength(MOST_SEARCHES)),
-          'Searches with parameters of their own, in place of `collections`',
-        ),
+        ...searched(),
         replaces: v.optional(Replaced()),
         files: v.optional(Files()),
         followups: maybe(v.boolean(), 'Whether to suggest up to three questions to ask next'),
@@ -544,14 +549,7 @@ export const HandoverPath = once(() => v.object({ assistant: v.string(), id: v.s
 
 export const assistantEntries = once(() => ({
   model: described(Id(), 'Id of the conversation model'),
-  collections: maybe(
-    v.pipe(v.array(CollectionName()), v.minLength(1), v.maxLength(MOST_SEARCHES)),
-    'Collections to search with what they have: all indexed text, and vectors where there are any',
-  ),
-  searches: maybe(
-    v.pipe(v.array(Search()), v.minLength(1), v.maxLength(MOST_SEARCHES)),
-    'Searches with parameters of their own, in place of `collections`',
-  ),
+  ...searched(),
   system_prompt: maybe(
     v.pipe(v.string(), v.maxLength(LONGEST_PROMPT)),
     "In the place of the model's own. Absent, where the model has none: instructions to answer from the documents alone",
