@@ -86,6 +86,9 @@ export function unlessRefused<Result>(work: () => Result): Result | undefined {
   }
 }
 
+/** An error in what the caller sent. */
+export const badRequest = (message: string): ApiError => new ApiError(400, message)
+
 /** An ApiError with a code. @param retryAfter seconds */
 export const coded = (code: ErrorCode, status: number, message: string, retryAfter?: number): ApiError =>
   new ApiError(status, message, retryAfter, false, code)

@@ -4,7 +4,7 @@
  * A node that does not answer is left alone for a while, twice as long each time (a circuit breaker). What is known of the nodes
  * belongs to the isolate. If all nodes are left alone, calls fail at once and say when to come back.
  */
-import { ApiError, attempt, coded, type Outcome } from '../errors'
+import { ApiError, attempt, badRequest, coded, type Outcome } from '../errors'
 import { maskSecret } from '../lib/mask'
 import { readWholeBody } from '../models/call'
 import { type Egress, requireAllowed } from '../models/egress'
@@ -101,10 +101,7 @@ type Trouble = { why: string; unsent: boolean; unreached?: true }
  */
 export function pathSegment(text: string): string {
   if (/^\.{1,2}$/.test(text)) {
-    throw new ApiError(
-      400,
-      `A cluster cannot be asked for \`${text}\`: in an address it has another meaning.`,
-    )
+    throw badRequest(`A cluster cannot be asked for \`${text}\`: in an address it has another meaning.`)
   }
   return encodeURIComponent(text)
 }
@@ -427,7 +424,7 @@ const NO_JOINS = 'Joins are not available for a collection in a cluster.'
 /** @throws ApiError 400 if a parameter names a join */
 export function requireNoJoin(text = ''): void {
   if (!JOIN.test(text)) return
-  throw new ApiError(400, NO_JOINS)
+  throw badRequest(NO_JOINS)
 }
 
 /**
@@ -445,7 +442,7 @@ const ENDS = /[`()]|&&|\|\|/
 
 /** @throws ApiError 400 */
 function requireSameReading(node: FilterNode): void {
-  if (node.kind === 'join') throw new ApiError(400, NO_JOINS)
+  if (node.kind === 'join') throw badRequest(NO_JOINS)
   if (node.kind === 'object') requireSameReading(node.child)
   if (node.kind === 'and' || node.kind === 'or') for (const child of node.children) requireSameReading(child)
   const names = node.kind === 'clause' || node.kind === 'object' ? [node.field] : []
@@ -453,7 +450,7 @@ function requireSameReading(node: FilterNode): void {
   const phrases = values.filter(({ phrase, exact, text }) => phrase || (!exact && text.includes('`')))
   const unsafe = [...names, ...phrases.map(({ text }) => text)].find((text) => ENDS.test(text))
   if (unsafe === undefined) return
-  throw new ApiError(400, `Could not parse the filter query: signs in ${unsafe} are not in backticks.`)
+  throw badRequest(`Could not parse the filter query: signs in ${unsafe} are not in backticks.`)
 }
 
 // =============================================================================

@@ -1,6 +1,6 @@
 /** The `engine` of a collection in an existing cluster, as callers give it and as the registry stores it. */
 import * as v from 'valibot'
-import { ApiError } from '../errors'
+import { badRequest } from '../errors'
 import { maskSecret } from '../lib/mask'
 import { once } from '../lib/once'
 import { type Egress, requireAllowed } from '../models/egress'
@@ -112,7 +112,7 @@ export function parseEngine(
   if (!parsed.success) {
     const [issue] = parsed.issues
     const path = ['engine', ...(issue.path ?? []).map(({ key }) => String(key))].join('.')
-    throw new ApiError(400, `\`${path}\`: ${sentence(issue)}`)
+    throw badRequest(`\`${path}\`: ${sentence(issue)}`)
   }
   const { credentials, ...engine } = parsed.output
   const masked = Object.fromEntries(
@@ -126,10 +126,7 @@ export function parseEngine(
     return { engine: { ...engine, index: engine.index ?? name, ...shared }, credentials }
   }
   if ('api_token' in credentials && engine.account_id === undefined) {
-    throw new ApiError(
-      400,
-      '`engine.account_id`: It is missing. An `api_token` is for the REST API of an account.',
-    )
+    throw badRequest('`engine.account_id`: It is missing. An `api_token` is for the REST API of an account.')
   }
   return { engine: { ...engine, instance: engine.instance ?? name, ...shared }, credentials }
 }
@@ -148,7 +145,7 @@ function addressOf(node: string, env: Egress): string {
   requireAllowed(node, env, 'The URL of the node')
   const { origin, pathname, search, hash } = new URL(node)
   if (search !== '' || hash !== '') {
-    throw new ApiError(400, '`engine.nodes`: A node is a URL without a query and a fragment.')
+    throw badRequest('`engine.nodes`: A node is a URL without a query and a fragment.')
   }
   return origin + pathname.replace(/(?<!\/)\/+$/, '')
 }

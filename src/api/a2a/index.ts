@@ -210,9 +210,7 @@ async function followTask(
   throw new RpcError(UNSUPPORTED_OPERATION, 'This task has ended. Read it with `GetTask`.')
 }
 
-/**
- * Stops the answer of this task only, not of a later one. @throws RpcError for a task that is unknown or has ended
- */
+/** Stops the answer of this task only, not of a later one. @throws RpcError for a task that is unknown or has ended */
 async function cancelTask(parties: ChatParties, params: Record<string, unknown>) {
   const { context, turn } = placeOf(params)
   if ((await runningIn(parties, context)) === turn && (await stopChat(parties, context))) {

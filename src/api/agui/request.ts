@@ -1,6 +1,6 @@
 /** Reads AG-UI's `RunAgentInput`. Pure. */
 import * as v from 'valibot'
-import { ApiError } from '../../errors'
+import { badRequest } from '../../errors'
 import { once } from '../../lib/once'
 import type { TranscriptMessage } from '../../turn/look-back'
 import { shaped } from '../http/body'
@@ -51,7 +51,7 @@ export function readQuestion(body: unknown): RunQuestion {
   const { messages, ...run } = readRun(body)
   const asked = messages.at(-1)
   if (asked?.role !== 'user') {
-    throw new ApiError(400, 'The last of `messages` must be the message of a `user`: the question.')
+    throw badRequest('The last of `messages` must be the message of a `user`: the question.')
   }
   return { ...run, question: questionIn(asked), transcript: transcriptIn(messages.slice(0, -1)) }
 }

@@ -1,7 +1,7 @@
 /** Reads a body of the AI Chat Protocol (contract chat-protocols 1.4). Pure. */
 
 import { sha256Bytes } from '../../auth/digest'
-import { ApiError } from '../../errors'
+import { type ApiError, badRequest } from '../../errors'
 import { contentOf, type FilePart, textOf } from '../../lib/parts'
 import { isTextFile, isVague, LONGEST_FILE_NAME, MOST_FILES } from '../../lib/text-file'
 import type { TranscriptMessage } from '../../turn/look-back'
@@ -31,10 +31,7 @@ interface ChatRequest {
   contextSession: boolean
 }
 
-/**
- * @param json as it was parsed
- * @throws FieldError 400 that names the place of the fault
- */
+/** @param json as it was parsed @throws FieldError 400 that names the place of the fault */
 export function readChat(json: unknown, dialect: Dialect): ChatRequest {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) {
     throw wrong('', 'The body has to be a JSON object.')
@@ -254,7 +251,7 @@ const LONGEST_HEAD = 16_384
 const MOST_PARTS = 100
 const LONGEST_BOUNDARY = 200
 
-const malformed = (why: string): ApiError => new ApiError(400, `The multipart body is malformed: ${why}.`)
+const malformed = (why: string): ApiError => badRequest(`The multipart body is malformed: ${why}.`)
 
 /** The boundary that a content type names. @throws ApiError 400 without one */
 export function boundaryOf(contentType: string): string {

@@ -1,7 +1,7 @@
 /** deep-chat in its own format (contract 3.4). */
 
 import * as v from 'valibot'
-import { ApiError, inFull } from '../../errors'
+import { badRequest, inFull } from '../../errors'
 import { once } from '../../lib/once'
 import { contentOf, textOf } from '../../lib/parts'
 import type { Turn } from '../../turn/fold'
@@ -84,10 +84,10 @@ function readDeepChat(body: unknown): DeepChatRequest {
   const { messages, conversation_id: chat } = shaped(Body(), body)
   const asked = messages.at(-1)
   if (asked?.role !== 'user' || !asked.text?.trim()) {
-    throw new ApiError(400, 'The last of `messages` must be the message of a `user`, with a `text`.')
+    throw badRequest('The last of `messages` must be the message of a `user`, with a `text`.')
   }
   if (asked.files !== undefined) {
-    throw new ApiError(400, 'Files cannot be read here: send their text.')
+    throw badRequest('Files cannot be read here: send their text.')
   }
   return {
     ...(chat && { chat }),

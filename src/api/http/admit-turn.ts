@@ -5,7 +5,7 @@ import { requireBudget, requireRate } from '../../auth/authenticate'
 import { sha256 } from '../../auth/digest'
 import { isUnguessable } from '../../conversation/conversation-id'
 import { isToldApart, userProof, visitorProof } from '../../conversation/stored'
-import { ApiError, coded } from '../../errors'
+import { type ApiError, badRequest, coded } from '../../errors'
 import type { ConversationModelConfig } from '../../models/language-model'
 import type { Asker } from '../../turn/request'
 import type { RequestRecord } from './request-log'
@@ -74,7 +74,7 @@ export async function admitTurn(
   const asker = await askerOf(caller)
   const given = request.headers.get('idempotency-key') || undefined
   if (given !== undefined && given.length > LONGEST_IDEMPOTENCY_KEY) {
-    throw new ApiError(400, `\`Idempotency-Key\` is longer than ${LONGEST_IDEMPOTENCY_KEY} characters.`)
+    throw badRequest(`\`Idempotency-Key\` is longer than ${LONGEST_IDEMPOTENCY_KEY} characters.`)
   }
   await requireBudget(env, accesses, model)
   for (const access of new Map(accesses.map((access) => [access.digest, access])).values()) {

@@ -4,7 +4,7 @@ import type { AnalyticsRecord, Typed } from '../../analytics/ledger'
 import type { Access } from '../../auth/access'
 import { identify } from '../../auth/access'
 import { sha256 } from '../../auth/digest'
-import { ApiError, reasonOf } from '../../errors'
+import { badRequest, reasonOf } from '../../errors'
 import { mapFew } from '../../lib/few'
 import { type AnalyticsRule, allRules, forgetLogged, readRules, tell } from '../../registry/analytics'
 import type { SearchParameters, SearchResult } from '../../search/types'
@@ -68,7 +68,7 @@ const isLong = (text: string | undefined): boolean => (text ?? '').length > LONG
 /** @throws ApiError 400 for a query that is too long to be kept, or what it came with */
 export function requireShort(asked: LoggedQuery): void {
   for (const field of ['q', 'filter_by', 'analytics_tag'] as const) {
-    if (isLong(asked[field])) throw new ApiError(400, `'${field}' has more than ${LONGEST_QUERY} characters`)
+    if (isLong(asked[field])) throw badRequest(`'${field}' has more than ${LONGEST_QUERY} characters`)
   }
 }
 

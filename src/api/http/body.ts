@@ -1,7 +1,7 @@
 /** Reads request bodies: whatever their content type, gzipped or not, up to a limit. */
 import type { Gunzip } from 'node:zlib'
 import * as v from 'valibot'
-import { ApiError, detailed } from '../../errors'
+import { ApiError, badRequest, detailed } from '../../errors'
 import { type ByteReader, byteReader } from '../../lib/byte-reader'
 import { describeFault, parseExact, requireShallow } from '../../lib/json'
 import { nearest } from '../../lib/nearest'
@@ -47,7 +47,7 @@ export async function* bodyBytes(request: Request): AsyncGenerator<Uint8Array, v
     try {
       yield* inflate(head.value, reader)
     } catch {
-      throw new ApiError(400, 'The request body is not valid gzip.')
+      throw badRequest('The request body is not valid gzip.')
     }
   } finally {
     await drain(reader)
@@ -96,11 +96,7 @@ function wholeReader(request: Request): ByteReader {
 export const readText = async (request: Request, limit = BODY_LIMIT): Promise<string> =>
   new TextDecoder().decode(await readBytes(request, limit))
 
-/**
- * The whole body.
- * @param limit bytes. A larger body is refused before all of it is read
- * @throws ApiError 413
- */
+/** The whole body. @param limit bytes. A larger body is refused before all of it is read @throws ApiError 413 */
 export async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
   const tooLarge = () => new ApiError(413, `The request body exceeds the maximum of ${limit} bytes.`)
   if (lengthOf(request) > limit) throw tooLarge()
@@ -228,7 +224,7 @@ export function shaped<S extends v.GenericSchema>(
   schema: S,
   value: unknown,
   whole: string | null = 'body',
-  refusal = (message: string, _place: string | null): ApiError => new ApiError(400, message),
+  refusal = (message: string, _place: string | null): ApiError => badRequest(message),
 ): v.InferOutput<S> {
   const parsed = v.safeParse(schema, value, { abortEarly: true })
   if (parsed.success) return parsed.output
@@ -348,7 +344,7 @@ function bothFilters(a: Readonly<SearchParameters>, b: Readonly<SearchParameters
 /** @returns 0 for none @throws ApiError 400 with this message */
 export function unsigned(value: string | undefined, message: string): number {
   if (value === undefined) return 0
-  if (!/^\d{1,9}$/.test(value)) throw new ApiError(400, message)
+  if (!/^\d{1,9}$/.test(value)) throw badRequest(message)
   return Number(value)
 }
 

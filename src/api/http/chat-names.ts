@@ -13,7 +13,7 @@ import {
 import { begunOf, openRow } from '../../conversation/conversations'
 import { storedMessages } from '../../conversation/messages'
 import { isToldApart } from '../../conversation/stored'
-import { ApiError } from '../../errors'
+import { ApiError, badRequest } from '../../errors'
 import { matchesOrigin } from '../../lib/origins'
 import type { ConversationModelConfig } from '../../models/language-model'
 import {
@@ -80,8 +80,7 @@ export async function findChat(
   const { conversationId, from } = likeliest
   if (from === 'key') return { conversationId, named: false }
   if (!mayName(asker, name)) {
-    throw new ApiError(
-      400,
+    throw badRequest(
       'The id of a chat must be random, of 16 characters or more, such as `crypto.randomUUID()`: others with the same key must not come upon it, as they do upon words and numbers. Any id will do with a secret of the visitor in `X-Parley-Visitor`, or with a key that fixes the user.',
     )
   }

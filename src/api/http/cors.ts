@@ -1,7 +1,7 @@
 /** Which origins may call the API, which host names it answers to, and what browsers may do with an answer. */
 
 import { VISITOR_HEADER } from '../../auth/access'
-import { ApiError } from '../../errors'
+import { badRequest } from '../../errors'
 import { foreignOrigin, isLoopbackHost, matchesOrigin } from '../../lib/origins'
 import type { SearchParameters } from '../../search/types'
 import { errorResponse, json } from './deliver'
@@ -92,7 +92,7 @@ export function refuseHost(env: Cloudflare.Env, request: Request): Response | un
   if (served.length === 0) return undefined
   const isOurs = (host: string) => served.some((entry) => isServed(entry, host.toLowerCase()))
   const hosts = hostsOf(request)
-  if (!hosts) return errorResponse(new ApiError(400, '`Host` must be one name, with a port or without.'))
+  if (!hosts) return errorResponse(badRequest('`Host` must be one name, with a port or without.'))
   const hostname = hosts.find((host) => !isOurs(host))
   if (hostname === undefined) return undefined
   const option = isAddress(hostname)
@@ -170,8 +170,7 @@ export function refuseKeyInUrl(env: Cloudflare.Env, request: Request, path: stri
   const found = KEY_IN_PATH.test(path) ? PARAMETER : SECRETS.find((name) => names.includes(name))
   if (found === undefined) return undefined
   return errorResponse(
-    new ApiError(
-      400,
+    badRequest(
       `This deployment takes no key and no visitor's secret in the URL (KEYS_IN_URLS). Send it in the header \`${found}\`, and replace it: URLs are logged.`,
     ),
   )

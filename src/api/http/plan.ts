@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { type Access, SEARCH_ACTION } from '../../auth/access'
 import { countSearches } from '../../auth/authenticate'
-import { ApiError, failed, inFull, type Outcome, plainFailure } from '../../errors'
+import { ApiError, badRequest, failed, inFull, type Outcome, plainFailure } from '../../errors'
 import { mapFew } from '../../lib/few'
 import { once } from '../../lib/once'
 import { readStored } from '../../lib/stored-json'
@@ -217,8 +217,7 @@ function inMode(
       ? own
       : { text: byWords, vectors: bySense, hybrid: [...bySense, ...byWords] }[mode ?? 'hybrid']
   if (fields.length === 0 && !given.vector_query) {
-    throw new ApiError(
-      400,
+    throw badRequest(
       `Collection \`${outline.name}\` has no field of text that is indexed. Give \`query_by\`.`,
     )
   }
@@ -340,8 +339,7 @@ export function requireFewConditions(searches: readonly PlannedSearch[]): void {
   const isOfPages = searches.some(({ plain }) => plain)
   const most = isOfPages ? MOST_PAGE_CONDITIONS : MOST_CONDITIONS
   if (count <= most) return
-  throw new ApiError(
-    400,
+  throw badRequest(
     `The \`filter_by\` and \`sort_by\` of this request have ${count} clauses, values and coordinates together: at most ${most} are allowed${isOfPages ? ' with a key made for pages' : ''}. Ask for fewer, or in several requests.`,
   )
 }
@@ -410,13 +408,10 @@ async function withPreset(
   const preset: SearchParameters = {}
   for (const [parameter, given] of Object.entries(await getPreset(env, name))) {
     if (parameter === 'searches') {
-      throw new ApiError(
-        400,
-        `Preset \`${name}\` has \`searches\`. Name it in the query string of /multi_search.`,
-      )
+      throw badRequest(`Preset \`${name}\` has \`searches\`. Name it in the query string of /multi_search.`)
     }
     const value = parameterValue(given)
-    if (value === undefined) throw new ApiError(400, 'One or more search parameters are malformed.')
+    if (value === undefined) throw badRequest('One or more search parameters are malformed.')
     preset[parameter] = value
   }
   if (!embedded.preset) return { params: { ...preset, ...parameters } }

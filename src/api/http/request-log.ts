@@ -113,10 +113,7 @@ function labelOf(method: string, route: string, status: number): Label | undefin
   return method === 'DELETE' ? 'delete' : method === 'GET' ? undefined : 'write'
 }
 
-/**
- * Counts a request that was answered. Requests with unknown keys are left out, because anybody can make up their
- * paths.
- */
+/** Counts a request that was answered. Requests with unknown keys are left out, because anybody can make up their paths. */
 export function countRequest(record: RequestRecord, status: number, now = Date.now()): void {
   const { method, route, key, started, collection } = record
   if (route === undefined || key === undefined) return

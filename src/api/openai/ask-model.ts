@@ -2,7 +2,7 @@
 import * as v from 'valibot'
 import { answeringOf, answerOnce, type Chat } from '../../conversation/ask'
 import { handleOf, idIn } from '../../conversation/conversation-id'
-import { ApiError } from '../../errors'
+import { ApiError, badRequest } from '../../errors'
 import { once } from '../../lib/once'
 import { contentOf, textOf } from '../../lib/parts'
 import type { Assistant } from '../../registry/assistants'
@@ -232,10 +232,7 @@ interface ChatCompletionRequest extends ModelQuestion {
   includeUsage: boolean
 }
 
-/**
- * @param body parsed JSON
- * @throws InvalidParameter
- */
+/** @param body parsed JSON @throws InvalidParameter */
 export function readChatCompletion(body: unknown): ChatCompletionRequest {
   const {
     model,
@@ -417,7 +414,7 @@ async function askTask(
   bodyText: string,
 ): Promise<AssistantAnswering> {
   const model = await findOpenModel(env, [access], assistant.model)
-  if (!model) throw new ApiError(400, 'The conversation model of this assistant does not exist any more.')
+  if (!model) throw badRequest('The conversation model of this assistant does not exist any more.')
   const { system_prompt: _, ...alone } = model
   const conversationId = crypto.randomUUID()
   const limits = [model.max_tokens, model.max_completion_tokens, MOST_TOKENS]

@@ -5,7 +5,7 @@ import { requireRate } from '../../auth/authenticate'
 import { openConversation } from '../../conversation/conversations'
 import { deleteConversation } from '../../conversation/expiry'
 import * as messages from '../../conversation/messages'
-import { ApiError } from '../../errors'
+import { badRequest } from '../../errors'
 import { once } from '../../lib/once'
 import { type Assistant, DEFAULT_ASSISTANT, findAssistant, listAssistants } from '../../registry/assistants'
 import type { SearchParameters } from '../../search/types'
@@ -187,7 +187,7 @@ async function homeOf(env: Cloudflare.Env, access: Access, record: RequestRecord
     if (model) return { historyId: await findHistory(env, model), modelId: model.id, ttl: model.ttl }
   }
   if (isUsual) requireListed(usual, record)
-  throw new ApiError(400, 'This key may ask no assistant, so there is nobody to converse with.')
+  throw badRequest('This key may ask no assistant, so there is nobody to converse with.')
 }
 
 /**

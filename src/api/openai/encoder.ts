@@ -28,10 +28,7 @@ export interface CompletionShape {
 
 const DONE = 'data: [DONE]\n\n'
 
-/**
- * How a piece of an answer is written.
- * @param shape of the encoder
- */
+/** How a piece of an answer is written. @param shape of the encoder */
 export function chunkWording(
   shape: Pick<CompletionShape, 'model' | 'created'>,
   includeUsage: boolean,

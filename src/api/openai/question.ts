@@ -198,11 +198,7 @@ const callPart = ({ id, function: called }: v.InferOutput<ReturnType<typeof Tool
   arguments: called.arguments,
 })
 
-/**
- * The question, and what was said before it.
- * @param list the parameter that the messages are in
- * @throws InvalidParameter
- */
+/** The question, and what was said before it. @param list the parameter that the messages are in @throws InvalidParameter */
 export function readMessages(
   messages: readonly SaidMessage[],
   list: string,

@@ -69,10 +69,7 @@ interface ResponseRequest extends ModelQuestion {
   referred?: string
 }
 
-/**
- * @param body parsed JSON
- * @throws InvalidParameter
- */
+/** @param body parsed JSON @throws InvalidParameter */
 export function readResponse(body: unknown): ResponseRequest {
   const {
     model,

@@ -56,10 +56,7 @@ export interface Compiled {
 /** Nesting depth of queries: as deep as a filter may be, because they become one. */
 const DEEPEST = 30
 
-/**
- * The clause that a query is, and what a table has for its name.
- * @throws ApiError 400 that names what is unknown
- */
+/** The clause that a query is, and what a table has for its name. @throws ApiError 400 that names what is unknown */
 export function clauseIn<Row>(
   query: unknown,
   table: Readonly<Record<string, Row>>,
@@ -116,10 +113,7 @@ export const lookUp = (fields: Fields, name: string): Target | undefined =>
 
 const ID = { name: 'id', kind: 'keyword', hasValues: false, isArray: false, isDate: false } as Target
 
-/**
- * The field of a single-field query and its options. The field is undefined if no document has it. @throws ApiError
- * 400
- */
+/** The field of a single-field query and its options. The field is undefined if no document has it. @throws ApiError 400 */
 export function single(
   { name, body, fields }: Clause,
   short?: string,

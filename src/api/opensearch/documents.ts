@@ -178,10 +178,7 @@ export async function multiGet(call: Call): Promise<Json> {
 /** Documents that one step removes at most. */
 const BATCH = 1000
 
-/**
- * Removes the documents that a query finds.
- * @throws ApiError 400 without a query, or for one that ranks neighbours; 404
- */
+/** Removes the documents that a query finds. @throws ApiError 400 without a query, or for one that ranks neighbours; 404 */
 export async function deleteByQuery({ env, path, query, request, record }: Call): Promise<Json> {
   const started = Date.now()
   isForced(query.refresh)

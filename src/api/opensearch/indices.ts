@@ -139,9 +139,7 @@ export async function openOrCreate(caller: Caller, name: string): Promise<Index>
   return openIndex(caller.env, name)
 }
 
-/**
- * The indices that an expression names and the key may see. @throws ApiError 404 for a plain name without an index
- */
+/** The indices that an expression names and the key may see. @throws ApiError 404 for a plain name without an index */
 export async function resolve(
   { env, access }: Caller,
   expression: string,

@@ -265,10 +265,7 @@ async function begin(
   return { ...shared, memory: true, read: eventReader(asked.events, asked.resume, asked.words) }
 }
 
-/**
- * What a message carries besides question and answer. Only the pipeline's prompts are stored: a request's are
- * transient.
- */
+/** What a message carries besides question and answer. Only the pipeline's prompts are stored: a request's are transient. */
 const detailsOf = ({ system, instructions }: RagProcessor, passages: GivenPassage[]): MessageDetails => ({
   origin: ORIGIN,
   prompt_template: JSON.stringify([

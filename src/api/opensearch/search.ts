@@ -498,10 +498,7 @@ export function hybridQueries(query: unknown): unknown[] | undefined {
   return queries
 }
 
-/**
- * Combines the hits of several queries into one list, best first. @param lists hits with `_score`. @throws ApiError
- * 400
- */
+/** Combines the hits of several queries into one list, best first. @param lists hits with `_score`. @throws ApiError 400 */
 export function combine(lists: Json[][], normalization: Normalization | undefined): Json[] {
   const weights = normalization?.weights ?? lists.map(() => 1)
   if (weights.length !== lists.length) {

@@ -2,7 +2,7 @@
 import { requireCollections } from '../../auth/admit'
 import { handOver } from '../../conversation/conversations'
 import { handoverSecret } from '../../conversation/handover'
-import { ApiError } from '../../errors'
+import { ApiError, badRequest } from '../../errors'
 import { MOST_FILES, MOST_PICTURES } from '../../lib/text-file'
 import {
   type AssistantConfig,
@@ -99,10 +99,7 @@ export const assistants = {
     const { env, access, request, record, path, query } = served
     const assistant = await openAssistant(served, access, path.assistant)
     if (!assistant.search)
-      throw new ApiError(
-        400,
-        `The assistant \`${assistant.name}\` takes no searches: give it \`"search": true\`.`,
-      )
+      throw badRequest(`The assistant \`${assistant.name}\` takes no searches: give it \`"search": true\`.`)
     const q = asQuery(access.embedded.q ?? query.q, MAX_Q_BYTES)
     // Around words that match stand tags that no document can have.
     const tag = crypto.randomUUID()
@@ -131,7 +128,7 @@ export const assistants = {
     const { name, handover } = await openAssistant(served, access, path.assistant)
     if (handover?.webhook === undefined) {
       const way = handover?.url === undefined ? 'it has no `handover`' : `open ${handover.url}`
-      throw new ApiError(400, `The assistant \`${name}\` takes no messages to people: ${way}.`)
+      throw badRequest(`The assistant \`${name}\` takes no messages to people: ${way}.`)
     }
     const asker = await askerWith(served, 'conversations:get')
     const { contact, message } = body

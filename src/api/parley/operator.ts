@@ -7,7 +7,7 @@ import { columnsOfKey } from '../../db/api-keys'
 import { type BackupRow, backupCounts, backupPage, restoreRows } from '../../db/backup'
 import type { BackupKind } from '../../db/backup-kinds'
 import { dayOf, listUsage } from '../../db/usage'
-import { ApiError, unwrap } from '../../errors'
+import { ApiError, badRequest, unwrap } from '../../errors'
 import { storedConfig as assistantIn } from '../../registry/assistants'
 import { findCollection, forgetNames } from '../../registry/collections'
 import { ownObject } from '../../registry/engines'
@@ -145,7 +145,7 @@ function positionOf(text: string): (string | number | null)[] {
   } catch {
     // Reported below.
   }
-  throw new ApiError(400, '`after`: Expected `next` of an earlier answer.')
+  throw badRequest('`after`: Expected `next` of an earlier answer.')
 }
 
 /** Characters of documents in an answer. The last call may exceed this. */
@@ -165,7 +165,7 @@ function requireReadable(kind: BackupKind, rows: BackupRow[]): void {
     try {
       READERS[kind]?.(row as Record<string, string>)
     } catch {
-      throw new ApiError(400, `\`rows.${index}\`: Its JSON is not what a backup has of ${kind}.`)
+      throw badRequest(`\`rows.${index}\`: Its JSON is not what a backup has of ${kind}.`)
     }
   }
 }

@@ -1,7 +1,7 @@
 /** Stores question sets, has them asked, and shows what was answered. */
 import { waitUntil } from 'cloudflare:workers'
 import { requireCollections } from '../../auth/admit'
-import { ApiError, logFailure } from '../../errors'
+import { badRequest, logFailure } from '../../errors'
 import { goOn, imported } from '../../question-sets/run'
 import {
   type Asks,
@@ -39,12 +39,11 @@ const EVERY_COLLECTION = '*'
 async function requirePresent(env: Cloudflare.Env, { assistant, model }: Asks): Promise<void> {
   if (assistant === undefined) await requireModel(env, '`asks.model`', model)
   else if (!(await findAssistant(env, assistant)))
-    throw new ApiError(400, `\`asks.assistant\`: There is no assistant \`${assistant}\`.`)
+    throw badRequest(`\`asks.assistant\`: There is no assistant \`${assistant}\`.`)
 }
 
 async function requireModel(env: Cloudflare.Env, place: string, id = ''): Promise<void> {
-  if (!(await findModel(env, id)))
-    throw new ApiError(400, `${place}: There is no conversation model \`${id}\`.`)
+  if (!(await findModel(env, id))) throw badRequest(`${place}: There is no conversation model \`${id}\`.`)
 }
 
 /** What is left when this ends, others go on with: readers of the run, and the cron. */

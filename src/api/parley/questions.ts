@@ -2,7 +2,7 @@
 
 import { pinnedModel } from '../../auth/access'
 import { ask as askTurn, chatOf } from '../../conversation/ask'
-import { ApiError, modelMissing } from '../../errors'
+import { badRequest, modelMissing } from '../../errors'
 import { contentOf } from '../../lib/parts'
 import { admitTurn } from '../http/admit-turn'
 import { findHistory, findOpenModel, openAssistant } from '../http/chat-names'
@@ -28,7 +28,7 @@ async function ask(served: Serving<'ask'>): Promise<Response> {
   const history = reading?.then((found) => found && findHistory(env, found))
   history?.catch(() => {})
   const searches = await planSearches(env, access, record, body)
-  if (modelId === undefined) throw new ApiError(400, '`model` is needed.')
+  if (modelId === undefined) throw badRequest('`model` is needed.')
   const model = await reading
   if (!model) throw modelMissing()
   const files = partsOf(body.files)

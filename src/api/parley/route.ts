@@ -3,7 +3,7 @@ import { getDotPath, type InferOutput, safeParse } from 'valibot'
 import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
 import type { Prefetch } from '../../conversation/prefetch'
-import { ApiError } from '../../errors'
+import { badRequest } from '../../errors'
 import { meant, nearest } from '../../lib/nearest'
 import { isObject } from '../../search/schema/values'
 import { namedUser } from '../http/admit-turn'
@@ -89,8 +89,8 @@ function check(schemaOf: (() => Schema) | undefined, given: unknown): unknown {
   if (result.success) return result.output
   const [issue] = result.issues
   const place = getDotPath(issue)
-  if (issue.input === undefined && place !== null) throw new ApiError(400, `\`${place}\`: It is missing.`)
-  throw new ApiError(400, place === null ? issue.message : `\`${place}\`: ${issue.message}`)
+  if (issue.input === undefined && place !== null) throw badRequest(`\`${place}\`: It is missing.`)
+  throw badRequest(place === null ? issue.message : `\`${place}\`: ${issue.message}`)
 }
 
 // =============================================================================
@@ -115,7 +115,7 @@ interface Node {
  *   meant
  */
 function requireKnown(schema: Schema, given: unknown): void {
-  if ('entries' in schema && !isObject(given)) throw new ApiError(400, 'Expected a JSON object.')
+  if ('entries' in schema && !isObject(given)) throw badRequest('Expected a JSON object.')
   look(schema, given, '')
 }
 
@@ -150,5 +150,5 @@ function requireKnownParameters(schemaOf: Operation['query'], query: Record<stri
 }
 
 function refuse(kind: 'property' | 'parameter', place: string, name: string, known: string[]): never {
-  throw new ApiError(400, `Unknown ${kind} \`${place}${name}\`; ${meant(name, known)}`)
+  throw badRequest(`Unknown ${kind} \`${place}${name}\`; ${meant(name, known)}`)
 }

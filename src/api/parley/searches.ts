@@ -3,7 +3,7 @@ import type { InferOutput } from 'valibot'
 import type { Access } from '../../auth/access'
 import { type Note, requireAccess } from '../../auth/admit'
 import { countSearches, requireFewSearches } from '../../auth/authenticate'
-import { ApiError } from '../../errors'
+import { badRequest } from '../../errors'
 import { findOutline } from '../../registry/collections'
 import { hiddenFields, searchableFields } from '../../search/collection/outline'
 import { weightsOf } from '../../search/request/question'
@@ -60,10 +60,7 @@ async function withDefaults(
   const outline = await findOutline(env, collection)
   const fields = searchableFields(outline)
   if (fields.length === 0) {
-    throw new ApiError(
-      400,
-      `Collection \`${collection}\` has no field of text that is indexed. Give \`query_by\`.`,
-    )
+    throw badRequest(`Collection \`${collection}\` has no field of text that is indexed. Give \`query_by\`.`)
   }
   const hidden = hiddenFields(outline)
   const selected = given.include_fields !== undefined || given.exclude_fields !== undefined

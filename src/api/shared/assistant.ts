@@ -4,7 +4,7 @@ import { type Answering, answeringOf, ask, askOnce, type Chat } from '../../conv
 import { conversationObject } from '../../conversation/conversation-object'
 import { answeredTurns, endedTurn, openRow } from '../../conversation/conversations'
 import { deleteConversation } from '../../conversation/expiry'
-import { ApiError, unwrap } from '../../errors'
+import { ApiError, badRequest, unwrap } from '../../errors'
 import { once } from '../../lib/once'
 import { contentOf, type FilePart, picturesOf, textOf } from '../../lib/parts'
 import { isTextFile, MOST_PICTURES } from '../../lib/text-file'
@@ -95,8 +95,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   const files = asked.files ?? []
   // An assistant without a setting for files accepts them only on the AI Chat Protocol, whose clients send them.
   if (files.length > 0 && !(assistant.attachments ?? protocol === 'ai-chat')) {
-    throw new ApiError(
-      400,
+    throw badRequest(
       `\`files\`: The assistant \`${assistant.name}\` takes no files: it has no \`attachments\`.`,
     )
   }
@@ -164,7 +163,7 @@ async function modelOf(
   changes: Changes,
 ): Promise<ConversationModelConfig> {
   const model = await findOpenModel(env, [access], id)
-  if (!model) throw new ApiError(400, 'The conversation model of this assistant does not exist any more.')
+  if (!model) throw badRequest('The conversation model of this assistant does not exist any more.')
   const { replace, append = [] } = changes.prompt ?? {}
   const system = [replace ?? prompt ?? defaultPromptOf(model), ...append].filter(Boolean).join('\n\n')
   return { ...model, ...(system !== '' && { system_prompt: system }) }
@@ -198,15 +197,14 @@ export function partsOf(files: readonly SentFile[] = []): FilePart[] {
   return files.map(({ name, type = '', text, data }, index) => {
     const mediaType = type.split(';')[0]!.trim().toLowerCase()
     if ((text === undefined) === (data === undefined))
-      throw new ApiError(400, `\`files.${index}\`: Give either \`text\` or \`data\`.`)
+      throw badRequest(`\`files.${index}\`: Give either \`text\` or \`data\`.`)
     if (data !== undefined) {
       if (!PICTURES.includes(mediaType))
-        throw new ApiError(400, `\`files.${index}.type\`: Expected one of ${PICTURES.join(', ')}.`)
+        throw badRequest(`\`files.${index}.type\`: Expected one of ${PICTURES.join(', ')}.`)
       return { type: 'file', name, picture: { media_type: mediaType, data } }
     }
     if (type !== '' && !isTextFile(name, mediaType)) {
-      throw new ApiError(
-        400,
+      throw badRequest(
         `\`files.${index}\`: \`${name}\` (${mediaType}) is not supported: attachments have to be text.`,
       )
     }
@@ -231,11 +229,10 @@ export function requireRoom(
   const most = roomForFiles(model)
   const bytes = files.reduce((sum, { name, text = '' }) => sum + byteLength(name) + byteLength(text), 0)
   if (bytes > most) {
-    throw new ApiError(400, `The files are too long for this assistant: it takes ${most} bytes of them.`)
+    throw badRequest(`The files are too long for this assistant: it takes ${most} bytes of them.`)
   }
   if (bytes + formBytes(form) > most) {
-    throw new ApiError(
-      400,
+    throw badRequest(
       `The schema is too long for this assistant: it takes ${most} bytes of it and of files together.`,
     )
   }
@@ -246,13 +243,9 @@ function requirePictures(files: readonly FilePart[], model: ConversationModelCon
   const size = picturesOf(files).reduce((sum, { data }) => sum + data.length, 0)
   if (size === 0) return
   if (size > MOST_PICTURES)
-    throw new ApiError(
-      400,
-      `The pictures are too large: a question takes ${MOST_PICTURES} characters of base64.`,
-    )
+    throw badRequest(`The pictures are too large: a question takes ${MOST_PICTURES} characters of base64.`)
   if (!takesPictures(model))
-    throw new ApiError(
-      400,
+    throw badRequest(
       'This model takes no pictures: the built-in one reads none, and no guardrail judges them.',
     )
 }

@@ -2,7 +2,7 @@
  * Recognises a body that belongs to another protocol. Most chat clients send `messages`, so the wrong address would often
  * understand enough to run a paid turn, and the client would then fail on the answer.
  */
-import { ApiError } from '../../errors'
+import { badRequest } from '../../errors'
 import { contentOf } from '../../lib/parts'
 import type { TranscriptMessage } from '../../turn/look-back'
 
@@ -82,7 +82,7 @@ export function requireOwn(body: unknown, own: string, assistant: string): void 
   const mark = MARKS.find(({ fits }) => fits(body as Record<string, unknown>))
   if (mark === undefined || mark.protocol === own) return
   const route = mark.route.replace('*', encodeURIComponent(assistant))
-  throw new ApiError(400, `This is a request of ${mark.name}: send it to POST ${route}.`)
+  throw badRequest(`This is a request of ${mark.name}: send it to POST ${route}.`)
 }
 
 // =============================================================================
@@ -93,14 +93,11 @@ const TEXT = ['text', 'input_text', 'output_text']
 /** Types of parts that Parley cannot read. In a question they are refused. */
 const FILES = ['file', 'image', 'image_url', 'input_image', 'input_audio', 'input_file', 'audio']
 
-/**
- * @param strict true: refuse files
- * @throws ApiError 400 if the content is neither, or is a file
- */
+/** @param strict true: refuse files @throws ApiError 400 if the content is neither, or is a file */
 export function textIn(content: unknown, strict: boolean): string {
   if (typeof content === 'string') return content
   if (!Array.isArray(content)) {
-    if (strict) throw new ApiError(400, 'The content of a message must be a string or a list of parts.')
+    if (strict) throw badRequest('The content of a message must be a string or a list of parts.')
     return ''
   }
   const texts: string[] = []
@@ -108,7 +105,7 @@ export function textIn(content: unknown, strict: boolean): string {
     const { type, text } = (typeof part === 'object' && part !== null ? part : {}) as Record<string, unknown>
     if (typeof text === 'string' && (type === undefined || TEXT.includes(String(type)))) texts.push(text)
     else if (strict && FILES.includes(String(type))) {
-      throw new ApiError(400, `A part of type \`${type}\` cannot be read here: send its text.`)
+      throw badRequest(`A part of type \`${type}\` cannot be read here: send its text.`)
     }
   }
   return texts.join('\n')
@@ -122,7 +119,7 @@ interface ChatMessage {
 /** The text of the last message, which is the question. @throws ApiError 400 */
 export function questionIn({ content }: ChatMessage): string {
   const question = textIn(content ?? '', true)
-  if (question.trim() === '') throw new ApiError(400, 'The last of `messages` has no text.')
+  if (question.trim() === '') throw badRequest('The last of `messages` has no text.')
   return question
 }
 

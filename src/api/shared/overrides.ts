@@ -228,10 +228,7 @@ const NEVER_PASSED_OVER = [
 const unsupported = (name: string, why: string): OverrideError =>
   new OverrideError(name, 'unsupported_override', `is not supported: ${why}.`)
 
-/**
- * @param overrides as the request has them
- * @throws OverrideError for a value that is invalid, unsupported or not allowed
- */
+/** @param overrides as the request has them @throws OverrideError for a value that is invalid, unsupported or not allowed */
 export function planOverrides(
   overrides: Readonly<Record<string, unknown>>,
   { allowed, strict }: OverrideRights,

@@ -35,10 +35,7 @@ export interface AnswerSource {
   text: string
 }
 
-/**
- * The sources of an answer, best first.
- * @param fields by default `url`, and whatever looks like a title
- */
+/** The sources of an answer, best first. @param fields by default `url`, and whatever looks like a title */
 export function sourcesOf(passages: readonly Passage[], fields: SourceFields = {}): AnswerSource[] {
   const { title_field: titleField, url_field: address = ADDRESS, citation_field: field } = fields
   return passages.map((passage) => {
@@ -256,9 +253,7 @@ export const wholeText = (document: Document, hidden: readonly (string | undefin
     .filter((text) => text !== '')
     .join('\n')
 
-/**
- * The document's texts as they are, and other values with their names. Lists of numbers are left out: they are vectors.
- */
+/** The document's texts as they are, and other values with their names. Lists of numbers are left out: they are vectors. */
 export function shownValues(
   document: Record<string, unknown>,
   hidden: readonly (string | undefined)[],

@@ -3,7 +3,7 @@ import type { AnalyticsRecord } from '../../analytics/ledger'
 import { identify } from '../../auth/access'
 import { requireCollections } from '../../auth/admit'
 import { requireEvents } from '../../auth/authenticate'
-import { ApiError, forbidden, unwrap } from '../../errors'
+import { ApiError, badRequest, forbidden, unwrap } from '../../errors'
 import * as registry from '../../registry/analytics'
 import { isObject } from '../../search/schema/values'
 import {
@@ -50,13 +50,11 @@ async function create(call: Call): Promise<Answered> {
 
 async function upsert(call: Call): Promise<Answered> {
   const body = await readJson(call.request)
-  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
+  if (!isObject(body)) throw badRequest('Bad JSON.')
   return putGiven(call, { ...body, name: call.path.name }, true)
 }
 
-/**
- * Stores a rule. One in the shape of release 29 becomes rules of release 30, and the reply shows it as it was sent.
- */
+/** Stores a rule. One in the shape of release 29 becomes rules of release 30, and the reply shows it as it was sent. */
 async function putGiven(call: Call, body: unknown, mayReplace: boolean): Promise<Answered> {
   const older = rulesOfRelease29(body)
   if (older === undefined) return registry.putRule(call.env, body, mayReplace, requiring(call))
@@ -84,11 +82,11 @@ interface Event {
 /** @throws ApiError 400 in Typesense's words, 401 */
 async function readEvent(call: Call): Promise<Event> {
   const body = await readJson(call.request, EVENT_LIMIT)
-  if (!isObject(body) || typeof body.name !== 'string') throw new ApiError(400, 'name is required')
+  if (!isObject(body) || typeof body.name !== 'string') throw badRequest('name is required')
   const { name, data } = body
-  if (!isObject(data)) throw new ApiError(400, 'data is required')
+  if (!isObject(data)) throw badRequest('data is required')
   if (data.user_id !== undefined && typeof data.user_id !== 'string') {
-    throw new ApiError(400, 'user_id should be a string')
+    throw badRequest('user_id should be a string')
   }
   const rule =
     (await registry.allRules(call.env)).find((each) => each.name === name) ??
@@ -116,10 +114,10 @@ async function postEvent(call: Call): Promise<Answered> {
 /** @throws ApiError 400 */
 function readQuery(data: Record<string, unknown>, user: string): LoggedQuery {
   const { q, filter_by, analytics_tag } = data
-  if (typeof q !== 'string') throw new ApiError(400, "'q' should be a string and is required")
+  if (typeof q !== 'string') throw badRequest("'q' should be a string and is required")
   const text = (value: unknown, name: string): string | undefined => {
     if (value === undefined || typeof value === 'string') return value
-    throw new ApiError(400, `'${name}' should be a string`)
+    throw badRequest(`'${name}' should be a string`)
   }
   const asked = {
     q,
@@ -139,21 +137,21 @@ function documentRecord(
   const { name, collection, event_type, params = {} } = rule
   const { doc_id: one, doc_ids: many } = data
   if (one !== undefined && many !== undefined) {
-    throw new ApiError(400, 'doc_ids and doc_id cannot both be present')
+    throw badRequest('doc_ids and doc_id cannot both be present')
   }
-  if (one === undefined && many === undefined) throw new ApiError(400, 'doc_ids or doc_id is required')
+  if (one === undefined && many === undefined) throw badRequest('doc_ids or doc_id is required')
   if (many !== undefined && (!Array.isArray(many) || !many.every((id) => typeof id === 'string'))) {
-    throw new ApiError(400, 'doc_ids should be an array')
+    throw badRequest('doc_ids should be an array')
   }
-  if (one !== undefined && typeof one !== 'string') throw new ApiError(400, 'doc_id should be a string')
+  if (one !== undefined && typeof one !== 'string') throw badRequest('doc_id should be a string')
   const ids = (many as string[] | undefined) ?? [one as string]
   if (ids.length > MOST_DOCUMENTS) {
-    throw new ApiError(400, `doc_ids should have at most ${MOST_DOCUMENTS} entries`)
+    throw badRequest(`doc_ids should have at most ${MOST_DOCUMENTS} entries`)
   }
   if (rule.type === 'counter') {
     return { kind: 'counter', rule: name, field: params.counter_field!, weight: params.weight!, ids }
   }
-  if (user === '') throw new ApiError(400, 'user_id should be a string')
+  if (user === '') throw badRequest('user_id should be a string')
   const query = typeof data.query === 'string' ? data.query : ''
   const event = stamped({
     ...(event_type === 'custom' && data),
@@ -176,7 +174,7 @@ function requireUser({ access, query }: Call): string {
 
 function required(query: Call['query'], name: string): string {
   if (query[name]) return query[name]
-  throw new ApiError(400, `Missing required parameter '${name}'.`)
+  throw badRequest(`Missing required parameter '${name}'.`)
 }
 
 async function getEvents(call: Call): Promise<Answered> {
@@ -184,8 +182,8 @@ async function getEvents(call: Call): Promise<Answered> {
   const user = requireUser(call)
   const rule = await registry.getRule(env, required(query, 'name'))
   const asked = required(query, 'n')
-  if (!/^\d{1,9}$/.test(asked)) throw new ApiError(400, "Parameter 'n' must be an unsigned integer.")
-  if (Number(asked) > MOST_EVENTS) throw new ApiError(400, `N cannot be greater than ${MOST_EVENTS}`)
+  if (!/^\d{1,9}$/.test(asked)) throw badRequest("Parameter 'n' must be an unsigned integer.")
+  if (Number(asked) > MOST_EVENTS) throw badRequest(`N cannot be greater than ${MOST_EVENTS}`)
   requiring(call)([rule.collection])
   if (rule.type !== 'log') return { events: [] }
   const object = await registry.ledgerOf(env, rule)

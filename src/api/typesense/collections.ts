@@ -2,7 +2,7 @@
 import { ADMIN } from '../../auth/access'
 import { requireCollections } from '../../auth/admit'
 import type { DocumentStore } from '../../engines/port'
-import { ApiError, forbidden, plainFailure, unwrap } from '../../errors'
+import { ApiError, badRequest, forbidden, plainFailure, unwrap } from '../../errors'
 import { rest } from '../../lib/waiting'
 import * as registry from '../../registry/collections'
 import { documentsOf, nodesOf } from '../../registry/engines'
@@ -105,7 +105,7 @@ async function alter(call: Call): Promise<object> {
 function requireAlone(body: Record<string, unknown>, property: string): void {
   const other = Object.keys(body).find((name) => name !== property)
   if (other === undefined) return
-  throw new ApiError(400, `\`${property}\` is changed alone: send \`${other}\` in a request of its own.`)
+  throw badRequest(`\`${property}\` is changed alone: send \`${other}\` in a request of its own.`)
 }
 
 const drop = async (call: Call): Promise<CollectionSummary> =>

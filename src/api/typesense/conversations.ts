@@ -6,7 +6,7 @@
 import { pinnedModel } from '../../auth/access'
 import { ask, chatOf, mayContinue } from '../../conversation/ask'
 import type { Prefetch } from '../../conversation/prefetch'
-import { ApiError, modelMissing } from '../../errors'
+import { type ApiError, badRequest, modelMissing } from '../../errors'
 import { contentOf } from '../../lib/parts'
 import type { ConversationModelConfig } from '../../models/language-model'
 import type { SearchParameters } from '../../search/types'
@@ -47,7 +47,7 @@ export async function converseOnce(
   const accesses = [access]
   const modelId = query.conversation_model_id || pinnedModel(accesses)
   if (!modelId) {
-    throw new ApiError(400, 'Conversation is enabled but no conversation model ID is provided.')
+    throw badRequest('Conversation is enabled but no conversation model ID is provided.')
   }
   // Read before, unless the key names the model or another collection.
   await prefetch.registry(
@@ -56,7 +56,7 @@ export async function converseOnce(
   )
   const model = await findOpenModel(env, accesses, modelId)
   if (!model) throw modelMissing(400)
-  if (isOverlong(query.conversation_id)) throw new ApiError(400, 'Conversation not found')
+  if (isOverlong(query.conversation_id)) throw badRequest('Conversation not found')
   const [historyId, search] = await Promise.all([
     findHistory(env, model),
     planForQuestion(env, access, collection, query),
@@ -89,21 +89,20 @@ export async function checkConversation(
   const conversationId = query.conversation_id
   if (!isTrue(query.conversation) || isUnion) {
     if (conversationId === undefined) return undefined
-    throw new ApiError(400, '`conversation_id` can only be used if `conversation` is enabled.')
+    throw badRequest('`conversation_id` can only be used if `conversation` is enabled.')
   }
   if (query.q === undefined) {
-    throw new ApiError(
-      400,
+    throw badRequest(
       '`q` parameter has to be common for all searches if conversation is enabled. Please set `q` as a query parameter in the request, instead of inside the POST body',
     )
   }
   const modelId = query.conversation_model_id ?? pinnedModel(accesses)
   if (modelId === undefined) {
-    throw new ApiError(400, '`conversation_model_id` is needed if conversation is enabled.')
+    throw badRequest('`conversation_model_id` is needed if conversation is enabled.')
   }
   await prefetch.registry({ model: modelId, collections }, () => void prefetch.look({ conversationId }))
   const model = await findOpenModel(env, accesses, modelId)
-  if (!model) throw new ApiError(400, '`conversation_model_id` is invalid.')
+  if (!model) throw badRequest('`conversation_model_id` is invalid.')
   if (conversationId === '' || isOverlong(conversationId)) throw invalidId()
   return {
     question: query.q,
@@ -185,4 +184,4 @@ export const isConversing = ({ conversation }: SearchParameters): boolean => isT
 
 const isOverlong = (id: string | undefined): boolean => (id?.length ?? 0) > LONGEST_ID
 
-const invalidId = (): ApiError => new ApiError(400, '`conversation_id` is invalid.')
+const invalidId = (): ApiError => badRequest('`conversation_id` is invalid.')

@@ -1,6 +1,6 @@
 /** Documents: one by one, by filter, and imported line by line. */
 import type { DocumentStore } from '../../engines/port'
-import { ApiError, unwrap } from '../../errors'
+import { badRequest, unwrap } from '../../errors'
 import { Pauses, pause } from '../../lib/waiting'
 import { findCollection } from '../../registry/collections'
 import { documentsOf } from '../../registry/engines'
@@ -107,14 +107,14 @@ async function truncate(collection: DocumentStore, origin: Origin): Promise<obje
 }
 
 function requireFilter(filterBy: string | undefined): string {
-  if (filterBy === undefined) throw new ApiError(400, 'Parameter `filter_by` must be provided.')
+  if (filterBy === undefined) throw badRequest('Parameter `filter_by` must be provided.')
   return filterBy.trim()
 }
 
 function deleteBatch(batchSize: string | undefined): number {
   if (batchSize === undefined) return DELETE_BATCH
   if (!/^0*[1-9]\d*$/.test(batchSize)) {
-    throw new ApiError(400, 'Parameter `batch_size` must be a positive integer.')
+    throw badRequest('Parameter `batch_size` must be a positive integer.')
   }
   return Math.min(Number(batchSize), DELETE_BATCH)
 }
@@ -188,7 +188,7 @@ async function importDocuments({ env, request, path, query, record }: Call): Pro
   }
   // Checked because callers send it, but not used: the size of a batch depends on bytes and on who is waiting.
   if (query.batch_size !== undefined && !/^0*[1-9]\d*$/.test(query.batch_size)) {
-    throw new ApiError(400, 'Parameter `batch_size` must be a positive integer.')
+    throw badRequest('Parameter `batch_size` must be a positive integer.')
   }
   const place = await findCollection(env, path.collection!)
   const size = place.engine === 'object' ? FULL_SIZE : CLUSTER_SIZE
@@ -265,7 +265,7 @@ function requireKnownFields(query: SearchParameters): void {
   for (const [name, refusal] of Object.entries(REFUSED_OF_DOCUMENTS)) {
     const value = query[name]
     if (value === undefined || passes(refusal, value)) continue
-    throw new ApiError(400, `Parameter \`${name}\` is not supported here. ${insteadOf(refusal)}`)
+    throw badRequest(`Parameter \`${name}\` is not supported here. ${insteadOf(refusal)}`)
   }
 }
 
@@ -273,7 +273,7 @@ function requireKnownFields(query: SearchParameters): void {
 function writeOptions(query: SearchParameters): WriteOptions {
   const action = query.action ?? 'create'
   if (!ACTIONS.has(action)) {
-    throw new ApiError(400, 'Parameter `action` must be a create|update|upsert.')
+    throw badRequest('Parameter `action` must be a create|update|upsert.')
   }
   return { action: action as WriteAction, ...dirtyValues(query) }
 }

@@ -2,7 +2,7 @@
  * Synonym sets, curation sets and stemming dictionaries, and the routes by which clients made for releases before 30
  * write the synonyms and overrides of one collection (registry/named-sets.ts).
  */
-import { ApiError, unwrap } from '../../errors'
+import { ApiError, badRequest, unwrap } from '../../errors'
 import { findCollection } from '../../registry/collections'
 import { ownObject } from '../../registry/engines'
 import * as sets from '../../registry/named-sets'
@@ -128,7 +128,7 @@ const IMPORT_LIMIT = 4 * 1024 * 1024
 
 async function importWords({ env, request, query }: Call): Promise<Response> {
   const { id } = query
-  if (!id) throw new ApiError(400, 'Parameter `id` must be provided while importing dictionary words.')
+  if (!id) throw badRequest('Parameter `id` must be provided while importing dictionary words.')
   const lines = await sets.importDictionary(env, id, await readText(request, IMPORT_LIMIT))
   return new Response(lines, { headers: { 'content-type': 'text/plain; charset=utf-8' } })
 }

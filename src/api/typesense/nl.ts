@@ -9,7 +9,7 @@ import type { Access } from '../../auth/access'
 import { requireBudget, requireRate } from '../../auth/authenticate'
 import { type Cost, recordCost } from '../../db/turns'
 import { dayOf, reserveTurn } from '../../db/usage'
-import { ApiError, failed, forbidden, plainFailure, reasonOf, unwrap } from '../../errors'
+import { ApiError, badRequest, failed, forbidden, plainFailure, reasonOf, unwrap } from '../../errors'
 import { once } from '../../lib/once'
 import { parseObject } from '../../models/call'
 import type { ConversationModelConfig, GenerationRequest } from '../../models/language-model'
@@ -332,7 +332,7 @@ export function promptOf(fields: Told[], own: string | undefined, most: number):
     if (values > 0) values = values > 1 ? values >> 1 : 0
     else shown.pop()
   }
-  throw new ApiError(400, '`max_bytes` of the model is too small for the fields of the collection.')
+  throw badRequest('`max_bytes` of the model is too small for the fields of the collection.')
 }
 
 function lineOf({ name, type, sortable, values }: Told, most: number): string {
@@ -368,14 +368,14 @@ export function readReply(text: string, fields: Told[]): Generated {
   const from = text.indexOf('{')
   const json = text.slice(from, text.lastIndexOf('}') + 1)
   const parsed = v.safeParse(Reply(), parseObject(from < 0 ? '' : json))
-  if (!parsed.success) throw new ApiError(400, 'Could not extract search parameters')
+  if (!parsed.success) throw badRequest('Could not extract search parameters')
   const { q, filter_by: filter, sort_by: sort } = parsed.output
   const params = {
     ...(q?.trim() && { q: q.trim() }),
     ...(filter?.trim() && { filter_by: filter.trim() }),
     ...(sort?.trim() && { sort_by: sort.trim() }),
   }
-  if (params.q && params.q.length > LONGEST_QUERY) throw new ApiError(400, 'The query is too long.')
+  if (params.q && params.q.length > LONGEST_QUERY) throw badRequest('The query is too long.')
   if (params.filter_by) checkFilter(params.filter_by, fields)
   if (params.sort_by) checkSort(params.sort_by, fields)
   return { params, ...(text.trim() !== json && { method: 'regex' }) }
@@ -383,11 +383,10 @@ export function readReply(text: string, fields: Told[]): Generated {
 
 /** A model may use only the fields in its prompt, and no other collection. */
 function checkFilter(filter: string, fields: Told[]): void {
-  if (filter.length > LONGEST_FILTER || filter.includes('$'))
-    throw new ApiError(400, 'The filter is not usable.')
+  if (filter.length > LONGEST_FILTER || filter.includes('$')) throw badRequest('The filter is not usable.')
   for (const name of namesIn(parseFilter(filter))) {
     if (!fields.some((field) => field.name === name)) {
-      throw new ApiError(400, `Could not find a filter field named \`${name}\` in the schema.`)
+      throw badRequest(`Could not find a filter field named \`${name}\` in the schema.`)
     }
   }
 }
@@ -402,7 +401,7 @@ function namesIn(node: unknown): string[] {
 function checkSort(sort: string, fields: Told[]): void {
   for (const { name } of splitSort(sort)) {
     if (!fields.some((field) => field.sortable && field.name === name)) {
-      throw new ApiError(400, `Could not find a field named \`${name}\` in the schema for sorting.`)
+      throw badRequest(`Could not find a field named \`${name}\` in the schema for sorting.`)
     }
   }
 }

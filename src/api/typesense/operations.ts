@@ -2,7 +2,7 @@
  * Figures of the server, and operations of a cluster. What there is nothing to do for is answered with success. What
  * Parley could only pretend to do is refused, with a hint what to do instead.
  */
-import { ApiError } from '../../errors'
+import { ApiError, badRequest } from '../../errors'
 import { schemaChanges } from '../../registry/collections'
 import { databaseBytes } from '../../registry/engines'
 import { clearReplies } from '../../registry/operations'
@@ -51,8 +51,7 @@ const done = (operation: string): Route =>
 /** @throws ApiError 400 for a snapshot to copy. Without a path, Typesense shortens its log of writes alone. */
 function snapshot({ query }: Call): Response {
   if (!query.snapshot_path) return json({ success: true }, 201)
-  throw new ApiError(
-    400,
+  throw badRequest(
     'Parley writes no files, so there would be nothing at `snapshot_path`. Use `parley backup`, and D1 Time Travel.',
   )
 }
@@ -62,18 +61,17 @@ const SLOW = 'log-slow-requests-time-ms'
 /** @throws ApiError 400 for any setting other than the present one */
 async function config({ request }: Call): Promise<Response> {
   const body = await readJson(request)
-  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
+  if (!isObject(body)) throw badRequest('Bad JSON.')
   const [other] = Object.entries(body).filter(([name, value]) => name !== SLOW || Number(value) !== -1)
   if (other === undefined) return json({ success: true }, 201)
   const settings =
     'Settings are variables of the Worker: `LOG_REQUESTS` logs the milliseconds of each request.'
-  throw new ApiError(400, `\`${other[0]}\` cannot be set while Parley runs. ${settings}`)
+  throw badRequest(`\`${other[0]}\` cannot be set while Parley runs. ${settings}`)
 }
 
 /** @throws ApiError 400: what a rule limits in Typesense, a key limits here */
 function limitRule(): never {
-  throw new ApiError(
-    400,
+  throw badRequest(
     'Parley has no rules of rate limits. Keys have them: `RATE_LIMIT` in `wrangler.toml`, and `limits` of each.',
   )
 }

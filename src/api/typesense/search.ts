@@ -3,7 +3,7 @@
 import { type Access, SEARCH_ACTION } from '../../auth/access'
 import { requireAccess } from '../../auth/admit'
 import { authenticate, countSearches, MOST_SEARCHES, mostSearches } from '../../auth/authenticate'
-import { ApiError, failed, forbidden } from '../../errors'
+import { ApiError, badRequest, failed, forbidden } from '../../errors'
 import { mapFew } from '../../lib/few'
 import { parseExact } from '../../lib/json'
 import { getPreset } from '../../registry/named-sets'
@@ -44,8 +44,7 @@ async function search(call: Call): Promise<Response> {
   const name = path.collection!
   const queryStart = request.url.indexOf('?')
   if (queryStart >= 0 && request.url.length - queryStart - 1 > QUERY_LIMIT) {
-    throw new ApiError(
-      400,
+    throw badRequest(
       'Query string exceeds max allowed length of 4000. Use the /multi_search end-point for larger payloads.',
     )
   }
@@ -56,7 +55,7 @@ async function search(call: Call): Promise<Response> {
   if (query.q !== undefined) call.record.question = query.q
   if (isTrue(query.conversation)) return converseOnce(call, name, query)
   if (query.conversation_id) {
-    throw new ApiError(400, 'Conversation ID provided but conversation is not enabled for this collection.')
+    throw badRequest('Conversation ID provided but conversation is not enabled for this collection.')
   }
   // A preset can have the words.
   const planned = await planSearch(env, access, name, query.preset ? query : { q: '', ...query })
@@ -122,13 +121,13 @@ async function multiSearch(call: OpenCall): Promise<Response> {
   const accesses = await authorize(call, given.slice(0, MOST_SEARCHES + 1))
 
   if (body instanceof ApiError) throw body
-  if (!isObject(body) || !Array.isArray(body.searches)) throw new ApiError(400, 'Missing `searches` array.')
+  if (!isObject(body) || !Array.isArray(body.searches)) throw badRequest('Missing `searches` array.')
   const { searches, union, remove_duplicates: removeDuplicates } = body as Body
   if (searches.length > searchLimit(accesses, query)) {
-    throw new ApiError(400, 'Number of multi searches exceeds `limit_multi_searches` parameter.')
+    throw badRequest('Number of multi searches exceeds `limit_multi_searches` parameter.')
   }
   // Typesense replies with a 500 here, which its clients retry.
-  if (searches.length === 0) throw new ApiError(400, 'The `searches` array is empty.')
+  if (searches.length === 0) throw badRequest('The `searches` array is empty.')
 
   const isUnion = union === true
   const pinned = pinnedParameters(accesses)
@@ -285,15 +284,13 @@ async function ownParameters(
 }
 
 function readSearch(search: unknown, inConversation: boolean): SearchParameters {
-  if (!isObject(search)) throw new ApiError(400, 'The value of `searches` must be an array of objects.')
+  if (!isObject(search)) throw badRequest('The value of `searches` must be an array of objects.')
   const refused = (name: string): ApiError =>
-    new ApiError(
-      400,
+    badRequest(
       `\`${name}\` cannot be used in POST body. Please set \`${name}\` as a query parameter in the request, instead of inside the POST body`,
     )
   if (inConversation && 'q' in search) {
-    throw new ApiError(
-      400,
+    throw badRequest(
       '`q` parameter cannot be used in POST body if `conversation` is enabled. Please set `q` as a query parameter in the request, instead of inside the POST body',
     )
   }
@@ -305,7 +302,7 @@ function readSearch(search: unknown, inConversation: boolean): SearchParameters 
   const parameters: SearchParameters = {}
   for (const [name, given] of Object.entries(search)) {
     const value = parameterValue(given)
-    if (value === undefined) throw new ApiError(400, 'One or more search parameters are malformed.')
+    if (value === undefined) throw badRequest('One or more search parameters are malformed.')
     parameters[name] = value
   }
   return parameters

@@ -5,7 +5,7 @@
  * the query string counts, in this order.
  */
 import type { Access } from '../../auth/access'
-import { ApiError, forbidden } from '../../errors'
+import { ApiError, badRequest, forbidden } from '../../errors'
 import { mapFew } from '../../lib/few'
 import { isExcluded, project } from '../../search/documents/store'
 import { splitOutside } from '../../search/fragment'
@@ -238,7 +238,7 @@ export const sortClauses = (sortBy = ''): SortClause[] =>
     .filter((clause) => clause !== '')
     .map((clause) => {
       if (clause.startsWith('$'))
-        throw new ApiError(400, `A union cannot be sorted by a joined field: \`${clause}\`.`)
+        throw badRequest(`A union cannot be sorted by a joined field: \`${clause}\`.`)
       const colon = clause.lastIndexOf(':')
       const order = clause.slice(colon + 1).trim()
       const [field = ''] = clause.slice(0, colon).split('(', 1)
@@ -250,16 +250,14 @@ export function requireSameSorts(sorts: SortClause[][]): void {
   const first = sorts[0] ?? []
   for (const [index, other] of sorts.entries()) {
     if (other.length !== first.length) {
-      throw new ApiError(
-        400,
+      throw badRequest(
         `Expected size of \`sort_by\` parameter of all searches to be equal. The first union search sorts on ${names(first)} but the search at index \`${index}\` sorts on ${names(other)}.`,
       )
     }
     for (const [place, clause] of other.entries()) {
       const wanted = first[place]!
       if (clause.descending === wanted.descending) continue
-      throw new ApiError(
-        400,
+      throw badRequest(
         `Expected order of ${ordered(clause)} at search index \`${index}\` to be the same as the order of ${ordered(wanted)} at search index \`0\`.`,
       )
     }

@@ -15,7 +15,7 @@
  */
 import { Prefetch } from '../../conversation/prefetch'
 import { CountingObject } from '../../durable/counting-object'
-import { ApiError, type Failure } from '../../errors'
+import { ApiError, badRequest, type Failure } from '../../errors'
 import { pause } from '../../lib/waiting'
 import { enter, leave } from '../http/admit-turn'
 import { parseQuery } from '../http/body'
@@ -175,7 +175,7 @@ export class AgentSocket extends CountingObject {
 
   async #ask(id: string, init: unknown): Promise<void> {
     const given = readMessage((init as Given | undefined)?.body)
-    if (given === undefined) throw new ApiError(400, '`init.body` must be a JSON object.')
+    if (given === undefined) throw badRequest('`init.body` must be a JSON object.')
     // The chat is the one in the address. A client cannot name another one in a message.
     const { threadId: _, conversation_id: __, ...body } = given
     const { path } = await this.#open()

@@ -8,7 +8,7 @@
  *     {prompt: '…'}                                                                     useCompletion
  */
 import * as v from 'valibot'
-import { ApiError } from '../../errors'
+import { badRequest } from '../../errors'
 import { once } from '../../lib/once'
 import type { TranscriptMessage } from '../../turn/look-back'
 import { shaped } from '../http/body'
@@ -71,10 +71,7 @@ interface Rewrite {
   first: boolean
 }
 
-/**
- * @param body parsed JSON
- * @throws ApiError 400 that names the place of the first fault
- */
+/** @param body parsed JSON @throws ApiError 400 that names the place of the first fault */
 export function readUiRequest(body: unknown): UiRequest {
   const given = shaped(Body(), body, null)
   const { id, threadId, conversation_id, messages, prompt, trigger, messageId, context } = given
@@ -85,7 +82,7 @@ export function readUiRequest(body: unknown): UiRequest {
   while (again && said.at(-1)?.role === 'assistant') said.pop()
   const asked = said.pop()
   if (asked?.role !== 'user') {
-    throw new ApiError(400, 'The last of `messages` must be the message of a `user`: the question.')
+    throw badRequest('The last of `messages` must be the message of a `user`: the question.')
   }
   const question = questionIn(withContent(asked))
   const edits = messageId != null && messageId === asked.id

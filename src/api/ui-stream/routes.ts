@@ -4,7 +4,7 @@ import * as v from 'valibot'
 import type { Chat } from '../../conversation/ask'
 import { giveFeedback } from '../../conversation/conversations'
 import { objectCalls, objectStubs } from '../../durable/objects'
-import { ApiError } from '../../errors'
+import { badRequest } from '../../errors'
 import { once } from '../../lib/once'
 import { textOf } from '../../lib/parts'
 import { unknownTurn } from '../../turn/errors'
@@ -153,7 +153,7 @@ type Citations = (typeof CITATIONS)[number]
 function citationsOf({ request, query }: OpenCall): Citations {
   const asked = request.headers.get('x-parley-citations') ?? query.citations ?? 'parts'
   const known = CITATIONS.find((each) => each === asked)
-  if (known === undefined) throw new ApiError(400, '`citations` must be `parts` or `markdown`.')
+  if (known === undefined) throw badRequest('`citations` must be `parts` or `markdown`.')
   return known
 }
 
@@ -166,7 +166,7 @@ export async function connect(call: OpenCall): Promise<Response> {
   const { assistant } = await openParties(call)
   const { env, request } = call
   if (request.headers.get('upgrade')?.toLowerCase() !== 'websocket') {
-    throw new ApiError(400, 'This address takes WebSockets: connect to it with `useAgent`.')
+    throw badRequest('This address takes WebSockets: connect to it with `useAgent`.')
   }
   const sealed = await sealSocket(call, assistant.name)
   // An object for each socket: nobody else waits for its messages, and none is held up by another's.

@@ -5,7 +5,7 @@
  * https://developers.cloudflare.com/ai-search/troubleshooting/api-error-codes
  */
 import * as v from 'valibot'
-import { ApiError, attempt, coded, collectionGone, type Outcome } from '../../errors'
+import { ApiError, attempt, badRequest, coded, collectionGone, type Outcome } from '../../errors'
 import { once } from '../../lib/once'
 import { project } from '../../search/documents/store'
 import { type FilterClause, type FilterNode, parseFilter } from '../../search/filter/parse'
@@ -177,7 +177,7 @@ export class AiSearchStore implements DocumentStore {
   readonly exportLines = managedThere
 
   async truncate(): Promise<Step> {
-    throw new ApiError(400, MANAGED_THERE)
+    throw badRequest(MANAGED_THERE)
   }
 }
 
@@ -188,16 +188,16 @@ function request(
 ): { body: Record<string, unknown>; perPage: number; q: string } {
   for (const [name, value] of Object.entries(params)) {
     if (!TAKEN.has(name) && value !== '') {
-      throw new ApiError(400, `Parameter \`${name}\` is not available for an AI Search collection.`)
+      throw badRequest(`Parameter \`${name}\` is not available for an AI Search collection.`)
     }
   }
-  if (hasJoins(params)) throw new ApiError(400, 'Joins are not available for a collection in a cluster.')
+  if (hasJoins(params)) throw badRequest('Joins are not available for a collection in a cluster.')
   const { q = '', page = '1', offset = '0' } = params
   if (q.trim() === '' || q.trim() === '*') {
-    throw new ApiError(400, 'An AI Search collection is searched by words: `q` may not be empty or `*`.')
+    throw badRequest('An AI Search collection is searched by words: `q` may not be empty or `*`.')
   }
   if (unsigned('page', page) > 1 || unsigned('offset', offset) > 0) {
-    throw new ApiError(400, `AI Search gives one page: raise \`per_page\`, to ${MOST_RESULTS} at most.`)
+    throw badRequest(`AI Search gives one page: raise \`per_page\`, to ${MOST_RESULTS} at most.`)
   }
   const perPage = unsigned('per_page', params.per_page ?? params.limit ?? '10')
   const filters = metadataFilter(scope.filter ?? '', params.filter_by ?? '')
@@ -269,8 +269,7 @@ function binding(
 ) {
   const { AI_SEARCH: namespace } = env
   if (!namespace) {
-    throw new ApiError(
-      400,
+    throw badRequest(
       '`engine.credentials`: Give an `api_token`, or bind an AI Search namespace as AI_SEARCH.',
     )
   }
@@ -282,7 +281,7 @@ function binding(
       const { name, message } = error instanceof Error ? error : new Error(String(error))
       if (name === 'AiSearchNotFoundError') throw collectionGone()
       // It refuses the request. AiSearchInternalError is for statuses from 500 on.
-      if (name === 'AiSearchError') throw new ApiError(400, message)
+      if (name === 'AiSearchError') throw badRequest(message)
       throw ofCluster(`AI Search failed: ${message}`)
     }
   }
@@ -327,10 +326,7 @@ type Condition = Record<string, Value | Value[]>
 type MetadataFilter = Record<string, Condition>
 
 const refuse = (what: string): ApiError =>
-  new ApiError(
-    400,
-    `A filter of an AI Search collection joins \`field:value\` by \`&&\`: ${what} is not available.`,
-  )
+  badRequest(`A filter of an AI Search collection joins \`field:value\` by \`&&\`: ${what} is not available.`)
 
 /** @param filters all of them hold; blank ones do not count @throws ApiError 400 */
 export function metadataFilter(...filters: string[]): MetadataFilter | undefined {

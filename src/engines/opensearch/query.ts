@@ -1,5 +1,5 @@
 /** A search in Typesense's parameters as OpenSearch's request. What it has no form for is refused by name. */
-import { ApiError } from '../../errors'
+import { ApiError, badRequest } from '../../errors'
 import { isExcluded } from '../../search/documents/store'
 import { readArea } from '../../search/filter/area'
 import {
@@ -61,13 +61,10 @@ export function translate(given: SearchParameters, scope: SearchScope, index: In
   for (const name of REFUSED) {
     const value = given[name]
     if (value !== undefined && !value.split(',').every((one) => NOTHING.includes(one.trim()))) {
-      throw new ApiError(
-        400,
-        `Parameter \`${name}\` is not available for a collection in an OpenSearch cluster.`,
-      )
+      throw badRequest(`Parameter \`${name}\` is not available for a collection in an OpenSearch cluster.`)
     }
   }
-  if (hasJoins(given)) throw new ApiError(400, 'Joins are not available for a collection in a cluster.')
+  if (hasJoins(given)) throw badRequest('Joins are not available for a collection in a cluster.')
   const request = parseRequest(given, index.schema)
   if (request.offset + request.perPage > DEEPEST) {
     throw new ApiError(422, `Only upto ${DEEPEST} hits can be fetched from an OpenSearch cluster.`)
@@ -162,8 +159,7 @@ function neighbours(
 ): Query {
   const { field, vector, k, id, queries, distanceThreshold } = vectorQuery!
   if (vector.length === 0 || id !== undefined || queries.length > 0 || distanceThreshold !== undefined) {
-    throw new ApiError(
-      400,
+    throw badRequest(
       'In an OpenSearch cluster, `vector_query` takes a vector, `k` and `alpha`: `id`, `queries` and `distance_threshold` are not available.',
     )
   }
@@ -199,16 +195,14 @@ function sortOf(key: SortKey, index: IndexSchema): Query {
     const { field, latitude: lat, longitude: lon } = key
     return { _geo_distance: { [field.name]: { lat, lon }, order, unit: 'm' } }
   }
-  throw new ApiError(
-    400,
+  throw badRequest(
     'A collection in an OpenSearch cluster is sorted by fields, places and `_text_match` only.',
   )
 }
 
 /** The aggregations of all facets: `f0` for the first one's values, `s0` for its statistics. */
 function facetsOf({ facets, joinedFacets, maxFacetValues }: SearchRequest, index: IndexSchema): Query {
-  if (joinedFacets.length > 0)
-    throw new ApiError(400, 'Joins are not available for a collection in a cluster.')
+  if (joinedFacets.length > 0) throw badRequest('Joins are not available for a collection in a cluster.')
   const all: Query = {}
   for (const [at, facet] of facets.entries()) {
     const known = index.fields.get(facet.field.name)!
@@ -225,10 +219,7 @@ function facetsOf({ facets, joinedFacets, maxFacetValues }: SearchRequest, index
 /** @throws ApiError 400 */
 function facetOf({ field, ranges, topK, order }: FacetRequest, { exact }: IndexField, size: number): Query {
   if (topK || (order !== undefined && order.by !== 'value')) {
-    throw new ApiError(
-      400,
-      `The options of the facet \`${field.name}\` are not available in an OpenSearch cluster.`,
-    )
+    throw badRequest(`The options of the facet \`${field.name}\` are not available in an OpenSearch cluster.`)
   }
   if (ranges.length > 0) {
     const spans = ranges.map(({ label, from, to }) => ({
@@ -275,14 +266,11 @@ export function filterQuery(filterBy: string, index: IndexSchema): Query | undef
 
 /** @param around the nested object that names in the node are relative to, with a dot; '' for none */
 function nodeQuery(node: FilterNode, index: IndexSchema, around: string): Query {
-  if (node.kind === 'join') throw new ApiError(400, 'Joins are not available for a collection in a cluster.')
+  if (node.kind === 'join') throw badRequest('Joins are not available for a collection in a cluster.')
   if (node.kind === 'object') {
     const path = around + node.field
     if (!index.nested.has(path)) {
-      throw new ApiError(
-        400,
-        `\`${path}\` is no nested field of the index, so \`${path}.{...}\` has no meaning.`,
-      )
+      throw badRequest(`\`${path}\` is no nested field of the index, so \`${path}.{...}\` has no meaning.`)
     }
     return { nested: { path, query: nodeQuery(node.child, index, `${path}.`) } }
   }
@@ -368,8 +356,7 @@ function stringQuery(
   if (phrase) return { match_phrase: { [name]: words } }
   // A phrase would also find longer values, which the filter of a key may be there to hide.
   if (whole) {
-    throw new ApiError(
-      400,
+    throw badRequest(
       `\`${name}\` has no \`keyword\` field in the index, so its whole values cannot be compared: use \`:\` for words.`,
     )
   }

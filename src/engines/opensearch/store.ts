@@ -4,7 +4,7 @@
  */
 import * as v from 'valibot'
 import { RowCache } from '../../db/row-cache'
-import { ApiError, attempt, coded, collectionGone, type Outcome } from '../../errors'
+import { ApiError, attempt, badRequest, coded, collectionGone, type Outcome } from '../../errors'
 import { parseExact } from '../../lib/json'
 import { once } from '../../lib/once'
 import { project } from '../../search/documents/store'
@@ -158,7 +158,7 @@ export class OpenSearchStore implements DocumentStore {
 
   async #writeOne(json: string, action: WriteAction): Promise<Document> {
     const line = readLine(json, action)
-    if ('error' in line) throw new ApiError(400, line.error)
+    if ('error' in line) throw badRequest(line.error)
     const { path } = await this.#open()
     const reply = await this.#json({
       method: 'POST',
@@ -178,7 +178,7 @@ export class OpenSearchStore implements DocumentStore {
   patch(id: string, json: string): Promise<Outcome<Document>> {
     return attempt(async () => {
       const given = readLine(json, 'create')
-      if ('error' in given) throw new ApiError(400, given.error)
+      if ('error' in given) throw badRequest(given.error)
       return this.#writeOne(JSON.stringify({ ...given.source, id }), 'update')
     })
   }
@@ -222,8 +222,7 @@ export class OpenSearchStore implements DocumentStore {
   ): Promise<Outcome<Step & { cursor: number }>> {
     return attempt(async () => {
       if (returnDocuments || returnIds) {
-        throw new ApiError(
-          400,
+        throw badRequest(
           '`return_doc` and `return_id` are not available for a collection in an OpenSearch cluster.',
         )
       }
@@ -374,7 +373,7 @@ export class OpenSearchStore implements DocumentStore {
       const reply = v.parse(schema, await this.#json(request))
       if (isWhole(reply)) return reply
       const refused = refusalIn(reply)
-      if (refused !== undefined) throw new ApiError(400, refused)
+      if (refused !== undefined) throw badRequest(refused)
     }
     throw partial()
   }
@@ -398,10 +397,7 @@ const refusal = <T>(message: string): Outcome<T> => ({ ok: false, error: { statu
 // =============================================================================
 // How a cluster learns who asks.
 
-/**
- * An open cluster takes no credentials.
- * @returns the request's headers, and what of them must never be shown
- */
+/** An open cluster takes no credentials. @returns the request's headers, and what of them must never be shown */
 function authorization(credentials: Credentials): {
   headers: Record<string, string>
   secrets: string[]

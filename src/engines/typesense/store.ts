@@ -2,7 +2,7 @@
  * A collection in a Typesense cluster, releases 27 to 30. Requests are passed on unchanged, except for what a key fixes. Replies
  * are passed back as the cluster wrote them, under the collection's name here.
  */
-import { ApiError, attempt, collectionGone, type Outcome } from '../../errors'
+import { ApiError, attempt, badRequest, collectionGone, type Outcome } from '../../errors'
 import { parseExact } from '../../lib/json'
 import { once } from '../../lib/once'
 import { isObject } from '../../search/schema/values'
@@ -307,12 +307,12 @@ export class TypesenseStore implements DocumentStore {
     for (const name of OWN_PARAMETERS) delete asked[name]
     for (const name of WITH_JOINS) requireNoJoin(asked[name])
     if (asked.rerank_model) {
-      throw new ApiError(400, 'Parameter `rerank_model` is not supported for a collection in a cluster.')
+      throw badRequest('Parameter `rerank_model` is not supported for a collection in a cluster.')
     }
     if (!scope.filter) return asked
     // The vector of a document that the filter hides would tell of it.
     if (/\bid\s*:/.test(asked.vector_query ?? '')) {
-      throw new ApiError(400, 'A key with a filter cannot search by the vector of a document in a cluster.')
+      throw badRequest('A key with a filter cannot search by the vector of a document in a cluster.')
     }
     return { ...asked, filter_by: scopedFilter(asked.filter_by, scope.filter), filter_curated_hits: 'true' }
   }
