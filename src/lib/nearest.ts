@@ -89,3 +89,6 @@ export function wordDistance(typed: string, word: string, limit: number): WordDi
   for (let j = Math.max(1, typed.length - limit); j <= most; j++) beginning = Math.min(beginning, last[j]!)
   return { whole: most === word.length && most >= typed.length - limit ? last[most]! : past, beginning }
 }
+
+/** The names in a text, separated by blanks: how tables list keys and parameters. */
+export const namesOf = (names: string): string[] => names.trim().split(/\s+/)

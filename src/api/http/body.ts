@@ -4,7 +4,7 @@ import * as v from 'valibot'
 import { ApiError, badRequest, detailed } from '../../errors'
 import { type ByteReader, byteReader } from '../../lib/byte-reader'
 import { describeFault, parseExact, requireShallow } from '../../lib/json'
-import { nearest } from '../../lib/nearest'
+import { namesOf, nearest } from '../../lib/nearest'
 import { Pauses, pause } from '../../lib/waiting'
 import { parseFilter } from '../../search/filter/parse'
 import { splitOutside } from '../../search/fragment'
@@ -351,15 +351,9 @@ export function unsigned(value: string | undefined, message: string): number {
 // Adds to a refusal which name may have been mistyped, on wires that fix the message and ignore unknown names.
 
 /** Search parameters whose mistyped name does most harm: a search without its filter finds everything. */
-export const COMMON_PARAMETERS = [
-  'query_by',
-  'filter_by',
-  'sort_by',
-  'per_page',
-  'include_fields',
-  'exclude_fields',
-  'vector_query',
-]
+export const COMMON_PARAMETERS = namesOf(`
+  query_by filter_by sort_by per_page include_fields exclude_fields vector_query
+`)
 
 /** Names that an operation requires, by their place. A mistyped one gets the request refused. */
 export const NEEDED = {

@@ -1,9 +1,11 @@
 /** Plans the searches of a question: of an assistant, of a request, and within what a key fixes. */
+
 import * as v from 'valibot'
 import { type Access, SEARCH_ACTION } from '../../auth/access'
 import { countSearches } from '../../auth/authenticate'
 import { ApiError, badRequest, failed, inFull, type Outcome, plainFailure } from '../../errors'
 import { mapFew } from '../../lib/few'
+import { namesOf } from '../../lib/nearest'
 import { once } from '../../lib/once'
 import { readStored } from '../../lib/stored-json'
 import type { Assistant, AssistantSearch } from '../../registry/assistants'
@@ -245,20 +247,10 @@ function inMode(
 // Turns a request's parameters into a search, and runs it.
 
 /** Parameters of the request that are not for the search. */
-const REQUEST_ONLY = [
-  'x-typesense-api-key',
-  'x-typesense-user-id',
-  'user_id',
-  'collection',
-  'conversation',
-  'conversation_id',
-  'conversation_model_id',
-  'conversation_stream',
-  'limit_multi_searches',
-  'cache_ttl',
-  'use_cache',
-  'preset',
-]
+const REQUEST_ONLY = namesOf(`
+  x-typesense-api-key x-typesense-user-id user_id collection conversation conversation_id
+  conversation_model_id conversation_stream limit_multi_searches cache_ttl use_cache preset
+`)
 
 /** As in Typesense. */
 const CACHE_SECONDS = 60
@@ -504,7 +496,7 @@ export const runSearches = (
 
 const NAME = /\$([^\s$(){}[\]:,`&|]+)\s*\(/g
 
-const namesOf = (text = ''): string[] => [...text.matchAll(NAME)].map((match) => match[1]!)
+const joinedIn = (text = ''): string[] => [...text.matchAll(NAME)].map((match) => match[1]!)
 
 const namesIn = ({
   filter_by = '',
@@ -512,7 +504,7 @@ const namesIn = ({
   sort_by = '',
   facet_by = '',
 }: Readonly<SearchParameters>): Set<string> =>
-  new Set(namesOf(`${filter_by}\n${include_fields}\n${sort_by}\n${facet_by}`))
+  new Set(joinedIn(`${filter_by}\n${include_fields}\n${sort_by}\n${facet_by}`))
 
 /**
  * The collections that parameters join and that the key may read. All others look as if they did not exist.
@@ -529,7 +521,7 @@ export async function joinScope(
   if (!hasJoins(params)) return {}
   const { embedded } = access
   const own = embedded.collection === undefined ? undefined : namesIn(embedded)
-  const named = new Set([...namesIn(params), ...namesOf(params.exclude_fields)])
+  const named = new Set([...namesIn(params), ...joinedIn(params.exclude_fields)])
   const allowed = [...named].filter(
     (name) =>
       (own === undefined || own.has(name)) &&
@@ -546,7 +538,7 @@ export async function joinScope(
     joins: Object.fromEntries(places.flat()),
     ...(embedded.exclude_fields && {
       excludes: embedded.exclude_fields,
-      excluded: await objectsOf(env, namesOf(embedded.exclude_fields)),
+      excluded: await objectsOf(env, joinedIn(embedded.exclude_fields)),
     }),
     ...(embedded.include_fields && { includes: true }),
   }

@@ -1,10 +1,12 @@
 /** Reads the common parts of requests to both of OpenAI's APIs. Pure. */
+
 import * as v from 'valibot'
 import { type Access, ASK_ACTIONS, SEARCH_ACTION } from '../../auth/access'
 import { admit } from '../../auth/admit'
 import { openRow } from '../../conversation/conversations'
 import type { MemoryRow } from '../../conversation/messages'
 import { ApiError } from '../../errors'
+import { namesOf } from '../../lib/nearest'
 import { once } from '../../lib/once'
 import { contentOf, type ToolCallPart } from '../../lib/parts'
 import type { AnswerForm } from '../../models/language-model'
@@ -83,15 +85,9 @@ const Penalty = () => v.nullish(v.pipe(v.number(), v.minValue(-2), v.maxValue(2)
 export const Effort = once(() => v.nullish(v.pipe(v.string(), v.regex(/^[a-z]{1,20}$/))))
 
 /** Settings that the APIs of chat and of text completions have. */
-export const SETTINGS = [
-  'temperature',
-  'top_p',
-  'seed',
-  'frequency_penalty',
-  'presence_penalty',
-  'stop',
-  'max_tokens',
-]
+export const SETTINGS = namesOf(`
+  temperature top_p seed frequency_penalty presence_penalty stop max_tokens
+`)
 
 export const settings = once(() => {
   const Stop = v.pipe(v.string(), v.minLength(1), v.maxLength(500))

@@ -3,10 +3,11 @@
  * each term, take another search.
  */
 import { floor, later, timeOf } from '../../lib/dates'
+import { namesOf } from '../../lib/nearest'
 import { MAX_FACET_VALUES } from '../../search/limits'
 import { compare } from '../../search/text/terms'
 import type { FacetCounts, SearchResult } from '../../search/types'
-import { illegalArgument, namesOf, noValues, parsingError, requireKeys, unsupported } from './errors'
+import { illegalArgument, noValues, parsingError, requireKeys, unsupported } from './errors'
 import type { Fields, Target } from './fields'
 import { type Filter, plain, same } from './filter'
 import { compileQuery, rangeFilter } from './query'

@@ -1,7 +1,9 @@
 /** Cluster routes: `GET /`, the cluster's health and settings, and the list of indices. */
+
+import { namesOf } from '../../lib/nearest'
 import type { CollectionSummary } from '../../search/types'
 import type { Call } from '../http/router'
-import { namesOf, unsupported } from './errors'
+import { unsupported } from './errors'
 import { resolve } from './indices'
 import type { Json } from './route'
 

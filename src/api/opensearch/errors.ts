@@ -1,6 +1,6 @@
 /** Errors in OpenSearch's shape: `{"error": {root_cause, type, reason}, "status"}`. */
 import { ApiError, type Failure, inFull } from '../../errors'
-import { nearest } from '../../lib/nearest'
+import { namesOf, nearest } from '../../lib/nearest'
 import { type FailedRequest, failureOf, toRetry } from '../http/deliver'
 
 export type Json = Record<string, unknown>
@@ -58,9 +58,6 @@ export const statusError = (status: number, message: string): OpenSearchError =>
 
 /** Something that OpenSearch has but this API does not. @param what its name in the request, and what to do */
 export const unsupported = (what: string): OpenSearchError => illegalArgument(`${what} is not supported here`)
-
-/** The names in a text, separated by blanks: how tables here list keys and parameters. */
-export const namesOf = (names: string): string[] => names.trim().split(/\s+/)
 
 /** Refuses an object with a key that is none of some. @param refusal of a key @throws ApiError */
 export function requireKeys(body: Json, known: string, refusal: (key: string) => ApiError): void {

@@ -1,6 +1,7 @@
 /** Indices: each is a collection, with the mapping as its schema. */
 import { requireCollections } from '../../auth/admit'
 import { ApiError, unwrap } from '../../errors'
+import { namesOf } from '../../lib/nearest'
 import { rest } from '../../lib/waiting'
 import * as registry from '../../registry/collections'
 import { merge } from '../../search/schema/values'
@@ -11,7 +12,6 @@ import {
   illegalArgument,
   incomplete,
   indexNotFound,
-  namesOf,
   OpenSearchError,
   PlainError,
   parseError,

@@ -1,10 +1,11 @@
 /** Pipelines of searches and of documents: checked on arrival, stored as sent, and chosen by a search or a new index. */
 
+import { namesOf } from '../../lib/nearest'
 import { readStoredObject } from '../../lib/stored-json'
 import { STATIC_EMBEDDER } from '../../models/static-embedder'
 import * as registry from '../../registry/resources'
 import type { Call } from '../http/router'
-import { answer, illegalArgument, missing, namesOf, OpenSearchError, parseError, unsupported } from './errors'
+import { answer, illegalArgument, missing, OpenSearchError, parseError, unsupported } from './errors'
 import { isEnabled, RAG } from './mapping'
 import { isObject, type Json, onlyEntry, own, readObject } from './route'
 import { starPattern } from './source'

@@ -6,6 +6,7 @@ import type { Access } from '../../auth/access'
 import { admit } from '../../auth/admit'
 import { ApiError, inFull } from '../../errors'
 import { parseExact, requireShallow } from '../../lib/json'
+import { namesOf } from '../../lib/nearest'
 import { findCollection } from '../../registry/collections'
 import { ownObject } from '../../registry/engines'
 import type { Outline } from '../../search/collection/outline'
@@ -21,7 +22,6 @@ import {
   incorrectMethod,
   indexNotFound,
   type Json,
-  namesOf,
   noHandler,
   OpenSearchError,
   openSearchError,

@@ -3,6 +3,7 @@ import type { Access } from '../../auth/access'
 import { countSearches, requireFewSearches } from '../../auth/authenticate'
 import { ApiError, forbidden, unwrap } from '../../errors'
 import { mapFew } from '../../lib/few'
+import { namesOf } from '../../lib/nearest'
 import type { Hit, SearchParameters, SearchResult } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { override } from '../http/body'
@@ -14,7 +15,6 @@ import { type Compiled, searchParameters, setOf } from './compiled'
 import {
   errorEnvelope,
   illegalArgument,
-  namesOf,
   notANumber,
   parsingError,
   requireKeys,

@@ -6,6 +6,7 @@
  */
 
 import { ApiError } from '../../errors'
+import { namesOf } from '../../lib/nearest'
 import { once } from '../../lib/once'
 import { OVERRIDES, type Override } from '../../registry/overrides'
 import type { Changes } from './assistant'
@@ -217,13 +218,9 @@ const UNSUPPORTED: Record<string, string> = {
 }
 
 /** Ignoring these would answer a different question. */
-const NEVER_PASSED_OVER = [
-  'filter_by',
-  'include_category',
-  'exclude_category',
-  'minimum_search_score',
-  'prompt_template',
-]
+const NEVER_PASSED_OVER = namesOf(`
+  filter_by include_category exclude_category minimum_search_score prompt_template
+`)
 
 const unsupported = (name: string, why: string): OverrideError =>
   new OverrideError(name, 'unsupported_override', `is not supported: ${why}.`)

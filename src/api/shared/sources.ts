@@ -3,6 +3,7 @@
 import { type Access, SEARCH_ACTION } from '../../auth/access'
 import { requireCollections } from '../../auth/admit'
 import { coded } from '../../errors'
+import { namesOf } from '../../lib/nearest'
 import { textOf } from '../../lib/parts'
 import { type Assistant, searchesOf } from '../../registry/assistants'
 import { retrieverOf } from '../../registry/engines'
@@ -232,15 +233,9 @@ export async function lookUp(
 }
 
 /** Parameters of a search that decide which documents and fields it shows, and how long it takes. */
-const KEPT = [
-  'query_by',
-  'filter_by',
-  'filter_curated_hits',
-  'hidden_hits',
-  'include_fields',
-  'exclude_fields',
-  'search_cutoff_ms',
-]
+const KEPT = namesOf(`
+  query_by filter_by filter_curated_hits hidden_hits include_fields exclude_fields search_cutoff_ms
+`)
 const PAGING = ['per_page', 'limit', 'page', 'offset']
 
 const only = (names: readonly string[], given: Readonly<SearchParameters>): SearchParameters =>

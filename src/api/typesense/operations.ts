@@ -2,7 +2,9 @@
  * Figures of the server, and operations of a cluster. What there is nothing to do for is answered with success. What
  * Parley could only pretend to do is refused, with a hint what to do instead.
  */
+
 import { ApiError, badRequest } from '../../errors'
+import { namesOf } from '../../lib/nearest'
 import { schemaChanges } from '../../registry/collections'
 import { databaseBytes } from '../../registry/engines'
 import { clearReplies } from '../../registry/operations'
@@ -18,19 +20,11 @@ const DISK_BYTES = 10 * 1024 ** 3
 const MEMORY_BYTES = 128 * 1024 ** 2
 
 /** Bytes that the platform does not expose. */
-const UNKNOWN = [
-  'system_memory_used',
-  'system_memory_total_swap',
-  'system_memory_used_swap',
-  'system_network_received',
-  'system_network_sent',
-  'typesense_memory_active',
-  'typesense_memory_allocated',
-  'typesense_memory_mapped',
-  'typesense_memory_metadata',
-  'typesense_memory_resident',
-  'typesense_memory_retained',
-]
+const UNKNOWN = namesOf(`
+  system_memory_used system_memory_total_swap system_memory_used_swap system_network_received
+  system_network_sent typesense_memory_active typesense_memory_allocated typesense_memory_mapped
+  typesense_memory_metadata typesense_memory_resident typesense_memory_retained
+`)
 
 async function metrics({ env }: Call): Promise<object> {
   return {

@@ -4,8 +4,10 @@
  * https://developers.cloudflare.com/ai-search/api/search/rest-api
  * https://developers.cloudflare.com/ai-search/troubleshooting/api-error-codes
  */
+
 import * as v from 'valibot'
 import { ApiError, attempt, badRequest, coded, collectionGone, type Outcome } from '../../errors'
+import { namesOf } from '../../lib/nearest'
 import { once } from '../../lib/once'
 import { project } from '../../search/documents/store'
 import { type FilterClause, type FilterNode, parseFilter } from '../../search/filter/parse'
@@ -28,35 +30,13 @@ import type { DocumentStore } from '../port'
 const MOST_RESULTS = 50
 
 /** Parameters that have a form here, or ask for nothing that AI Search does not do anyway. */
-const TAKEN = new Set([
-  'q',
-  'query_by',
-  'query_by_weights',
-  'filter_by',
-  'filter_curated_hits',
-  'per_page',
-  'limit',
-  'page',
-  'offset',
-  'include_fields',
-  'exclude_fields',
-  'search_cutoff_ms',
-  'prefix',
-  'num_typos',
-  'drop_tokens_threshold',
-  'typo_tokens_threshold',
-  'match_stems',
-  'context_q',
-  'fusion',
-  'highlight_fields',
-  'highlight_full_fields',
-  'highlight_start_tag',
-  'highlight_end_tag',
-  'highlight_affix_num_tokens',
-  'snippet_threshold',
-  'enable_highlight_v1',
-  'exhaustive_search',
-])
+const TAKEN = namesOf(`
+  q query_by query_by_weights filter_by filter_curated_hits per_page limit page offset
+  include_fields exclude_fields search_cutoff_ms prefix num_typos drop_tokens_threshold
+  typo_tokens_threshold match_stems context_q fusion highlight_fields highlight_full_fields
+  highlight_start_tag highlight_end_tag highlight_affix_num_tokens snippet_threshold
+  enable_highlight_v1 exhaustive_search
+`)
 
 const Chunks = once(() =>
   v.object({
@@ -187,7 +167,7 @@ function request(
   scope: SearchScope,
 ): { body: Record<string, unknown>; perPage: number; q: string } {
   for (const [name, value] of Object.entries(params)) {
-    if (!TAKEN.has(name) && value !== '') {
+    if (!TAKEN.includes(name) && value !== '') {
       throw badRequest(`Parameter \`${name}\` is not available for an AI Search collection.`)
     }
   }

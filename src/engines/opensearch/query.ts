@@ -1,5 +1,7 @@
 /** A search in Typesense's parameters as OpenSearch's request. What it has no form for is refused by name. */
+
 import { ApiError, badRequest } from '../../errors'
+import { namesOf } from '../../lib/nearest'
 import { isExcluded } from '../../search/documents/store'
 import { readArea } from '../../search/filter/area'
 import {
@@ -28,19 +30,10 @@ const DEEPEST = 10_000
 const VALUES_OF_SHARD = 10_000
 
 /** Parameters that would change the results, and that have no form here. */
-const REFUSED = [
-  'group_by',
-  'infix',
-  'pinned_hits',
-  'facet_query',
-  'facet_return_parent',
-  'rerank_model',
-  'override_tags',
-  'synonym_sets',
-  'curation_sets',
-  'stopwords',
-  'nl_query',
-]
+const REFUSED = namesOf(`
+  group_by infix pinned_hits facet_query facet_return_parent rerank_model override_tags synonym_sets
+  curation_sets stopwords nl_query
+`)
 /** Values with which those parameters change nothing. */
 const NOTHING = ['', 'off', 'false']
 
