@@ -1,10 +1,12 @@
 /** Analytics of one collection: records of searches and events, their counts, their log, and the documents made of them. */
+
 import * as v from 'valibot'
 import { ApiError, logFailure } from '../errors'
 import { once } from '../lib/once'
 import type { Draft } from '../search/documents/document'
 import type { Store } from '../search/documents/store'
 import type { Writer } from '../search/documents/writer'
+import { hasRows } from '../search/fragment'
 import type { Embedders } from '../search/vectors/embedders'
 import type { Background } from '../search/work'
 
@@ -329,7 +331,7 @@ export class Ledger {
   }
 
   #has(table: string): boolean {
-    return this.#sql.exec(`SELECT 1 FROM ${table} LIMIT 1`).toArray().length > 0
+    return hasRows(this.#sql, `SELECT 1 FROM ${table} LIMIT 1`)
   }
 
   /** Moves some counts into documents, in one transaction. @returns whether more are left */

@@ -1,4 +1,5 @@
 /** Turns of conversations as documents of a history collection, and their copy in D1. */
+
 import * as v from 'valibot'
 import type { Database } from '../db/client'
 import { deleteSomeOfHistory, HISTORY_STEP, type MessageRow, syncMessages } from '../db/messages'
@@ -7,9 +8,10 @@ import type { Alarm } from '../durable/objects'
 import { logFailure } from '../errors'
 import { once } from '../lib/once'
 import { fromStored, promptText } from '../lib/parts'
-import { backoff } from '../lib/waiting'
+import { backoff, settlesWithin } from '../lib/waiting'
 import { removeAll } from '../search/documents/bulk'
 import type { Store } from '../search/documents/store'
+import { columnOf, hasRows } from '../search/fragment'
 import { MESSAGES_A_TURN } from '../search/limits'
 import { hasMeta, readMeta, writeMeta } from '../search/meta'
 import type { CollectionSchema, Document, RecentMessages, Step, StoredMessage } from '../search/types'
@@ -111,20 +113,18 @@ const messageOf = ({ id, role, message, parts, model, timestamp }: Row): StoredM
 
 /** The timestamps at which the conversation has at least a question and an answer. */
 export const wholeTurns = (store: Store, conversationId: string, timestamps: number[]): number[] =>
-  store.sql
-    .exec<{ timestamp: number }>(
-      `SELECT body->>'$.timestamp' AS timestamp FROM documents
+  columnOf<number>(
+    store.sql,
+    `SELECT body->>'$.timestamp' AS timestamp FROM documents
         WHERE body->>'$.conversation_id' = ? AND body->>'$.timestamp' IN (SELECT value FROM json_each(?))
         GROUP BY 1 HAVING count(*) > 1`,
-      conversationId,
-      JSON.stringify(timestamps),
-    )
-    .toArray()
-    .map(({ timestamp }) => timestamp)
+    conversationId,
+    JSON.stringify(timestamps),
+  )
 
 /** Whether a turn has been added before. */
 export const isKnownOrigin = (sql: SqlStorage, origin: string): boolean =>
-  sql.exec('SELECT 1 FROM origins WHERE origin = ?', origin).toArray().length > 0
+  hasRows(sql, 'SELECT 1 FROM origins WHERE origin = ?', origin)
 
 /** Records that a turn has been added, with the ids of its documents. */
 export function noteOrigin(sql: SqlStorage, origin: string, documentIds: string[]): void {
@@ -302,9 +302,7 @@ export class HistoryMirror {
   }
 
   get pending(): boolean {
-    return (
-      this.#sql.exec('SELECT 1 FROM outbox LIMIT 1').toArray().length > 0 || hasMeta(this.#sql, 'backfill')
-    )
+    return hasRows(this.#sql, 'SELECT 1 FROM outbox LIMIT 1') || hasMeta(this.#sql, 'backfill')
   }
 
   /** Waits until D1 has everything, at most as long as a reply may wait. */
@@ -314,11 +312,7 @@ export class HistoryMirror {
     // Do not wait while D1 is known to be unavailable.
     if (this.#failures > 0 || this.#stalled) return
     const flushed = this.flush()
-    const answered = await Promise.race([
-      flushed.then(() => true),
-      scheduler.wait(PATIENCE_MS).then(() => false),
-    ])
-    if (!answered) {
+    if (!(await settlesWithin(PATIENCE_MS, flushed))) {
       this.#stalled = true
       flushed.finally(() => {
         this.#stalled = false
@@ -354,7 +348,7 @@ export class HistoryMirror {
 
   /** Fills an empty outbox with documents that are older than it. @returns false when all is sent */
   #fillFromBackfill(): boolean {
-    if (this.#sql.exec('SELECT 1 FROM outbox LIMIT 1').toArray().length > 0) return true
+    if (hasRows(this.#sql, 'SELECT 1 FROM outbox LIMIT 1')) return true
     const after = readMeta(this.#sql, 'backfill', v.number())
     if (after === undefined) return false
     const rows = this.#sql

@@ -11,6 +11,17 @@ export type Read = <Row extends object>(sql: SqlStorage, query: SqlFragment) => 
 export const readAll: Read = <Row extends object>(sql: SqlStorage, { sql: text, bindings }: SqlFragment) =>
   sql.exec<Row & Record<string, SqlStorageValue>>(text, ...bindings).toArray()
 
+/** The values of a statement's first column. */
+export const columnOf = <Value extends SqlStorageValue>(
+  sql: SqlStorage,
+  query: string,
+  ...bindings: SqlStorageValue[]
+): Value[] => Array.from(sql.exec(query, ...bindings).raw<[Value]>(), ([value]) => value)
+
+/** Whether a statement has any rows. */
+export const hasRows = (sql: SqlStorage, query: string, ...bindings: SqlStorageValue[]): boolean =>
+  sql.exec(query, ...bindings).toArray().length > 0
+
 export const fragment = (sql: string, ...bindings: SqlStorageValue[]): SqlFragment => ({ sql, bindings })
 
 /**

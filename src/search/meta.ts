@@ -1,5 +1,6 @@
 import * as v from 'valibot'
 import { parseExact } from '../lib/json'
+import { hasRows } from './fragment'
 
 /**
  * Reads a row of the object's own state.
@@ -22,7 +23,7 @@ export function readMeta<Shape extends v.GenericSchema>(
 
 /** Whether the row exists. Flags are rows. */
 export const hasMeta = (sql: SqlStorage, key: string): boolean =>
-  sql.exec('SELECT 1 FROM meta WHERE key = ?', key).toArray().length > 0
+  hasRows(sql, 'SELECT 1 FROM meta WHERE key = ?', key)
 
 /** @param value undefined removes the row */
 export function writeMeta(sql: SqlStorage, key: string, value: unknown): void {

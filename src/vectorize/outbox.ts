@@ -11,18 +11,10 @@
  * row is deleted when the index shows the mutation; until then searches find the document through the outbox. If only
  * labels have changed (labels.ts), queries without a filter still find it in the index.
  */
-import { fragment, type SqlFragment } from '../search/fragment'
-import { isVector, type StoredSchema } from '../search/schema/layout'
-import { fromBlob, isSameDirection, norm } from '../search/vectors/packed-vectors'
-import {
-  chooseLabels,
-  type Labels,
-  PROPERTIES,
-  readLabelling,
-  readLabels,
-  sameLabels,
-  writeLabelling,
-} from './labels'
+import { settlesWithin } from '../lib/waiting'
+import { columnOf, fragment, hasRows, type SqlFragment } from '../search/fragment'
+import { isSameDirection } from '../search/vectors/packed-vectors'
+import { type Labels, sameLabels } from './labels'
 
 export interface VectorizedField {
   slot: number
@@ -108,14 +100,12 @@ export class VectorOutbox {
 
   /** Those of the oldest documents whose latest vectors the index shows. */
   oldest(slot: number): number[] {
-    return this.#sql
-      .exec<{ seq: number }>(
-        `SELECT v.seq FROM (SELECT seq FROM ${table(slot)} ORDER BY seq LIMIT 20) v
+    return columnOf<number>(
+      this.#sql,
+      `SELECT v.seq FROM (SELECT seq FROM ${table(slot)} ORDER BY seq LIMIT 20) v
           WHERE NOT EXISTS (SELECT 1 FROM vector_outbox o WHERE o.slot = ? AND o.seq = v.seq) ORDER BY v.seq`,
-        slot,
-      )
-      .toArray()
-      .map(({ seq }) => seq)
+      slot,
+    )
   }
 
   /** Records that a field is gone, and queues the removal of its vectors. */
@@ -155,32 +145,28 @@ export class VectorOutbox {
   }
 
   knows(slot: number): boolean {
-    return this.#sql.exec('SELECT 1 FROM vectorize_fields WHERE slot = ?', slot).toArray().length > 0
+    return hasRows(this.#sql, 'SELECT 1 FROM vectorize_fields WHERE slot = ?', slot)
   }
 
   has(slot: number, seq: number): boolean {
-    return (
-      this.#sql.exec('SELECT 1 FROM vector_outbox WHERE slot = ? AND seq = ?', slot, seq).toArray().length > 0
-    )
+    return hasRows(this.#sql, 'SELECT 1 FROM vector_outbox WHERE slot = ? AND seq = ?', slot, seq)
   }
 
   /** Documents for which a query of the index cannot be trusted. @param byLabels the query has a filter */
   unseen(slot: number, filter: SqlFragment, byLabels: boolean): number[] {
-    return this.#sql
-      .exec<{ seq: number }>(
-        `SELECT o.seq FROM vector_outbox o JOIN documents d ON d.seq = o.seq
+    return columnOf<number>(
+      this.#sql,
+      `SELECT o.seq FROM vector_outbox o JOIN documents d ON d.seq = o.seq
           WHERE o.slot = ? AND o.relabelled <= ? AND (${filter.sql})`,
-        slot,
-        Number(byLabels),
-        ...filter.bindings,
-      )
-      .toArray()
-      .map(({ seq }) => seq)
+      slot,
+      Number(byLabels),
+      ...filter.bindings,
+    )
   }
 
   /** Whether anything is still to be sent. */
   get queued(): boolean {
-    return this.#sql.exec('SELECT 1 FROM vector_outbox WHERE mutation = 0 LIMIT 1').toArray().length > 0
+    return hasRows(this.#sql, 'SELECT 1 FROM vector_outbox WHERE mutation = 0 LIMIT 1')
   }
 
   /** Documents of a field whose present state the index does not show. */
@@ -192,14 +178,12 @@ export class VectorOutbox {
 
   /** The next documents to send, those with the fewest failures first. */
   next(slot: number, count: number): number[] {
-    return this.#sql
-      .exec<{ seq: number }>(
-        'SELECT seq FROM vector_outbox WHERE slot = ? AND mutation = 0 ORDER BY attempts LIMIT ?',
-        slot,
-        count,
-      )
-      .toArray()
-      .map(({ seq }) => seq)
+    return columnOf<number>(
+      this.#sql,
+      'SELECT seq FROM vector_outbox WHERE slot = ? AND mutation = 0 ORDER BY attempts LIMIT ?',
+      slot,
+      count,
+    )
   }
 
   /** Records that these are about to be sent. @returns the mutation's number */
@@ -298,24 +282,6 @@ export interface Kept {
   labels: Labels | undefined
 }
 
-/**
- * Vectors as Vectorize should have them, by sequence number. A zero vector has no direction, and a cosine index
- * cannot hold it.
- */
-export function readKept(sql: SqlStorage, slot: number, seqs: number[]): Map<number, Kept> {
-  const labels = readLabels(sql, seqs)
-  const rows = sql.exec<{ seq: number; vector: ArrayBuffer }>(
-    `SELECT seq, vector FROM vectors_${slot} WHERE seq IN (SELECT value FROM json_each(?))`,
-    JSON.stringify(seqs),
-  )
-  const kept = new Map<number, Kept>()
-  for (const row of rows) {
-    const vector = fromBlob(row.vector)
-    if (norm(vector) > 0) kept.set(row.seq, { vector, labels: labels.get(row.seq) })
-  }
-  return kept
-}
-
 /** Whether Vectorize shows what it should: the vector with its labels, or nothing. */
 export function agree(wanted: Kept | undefined, shown: Kept | undefined): boolean {
   if (wanted === undefined || shown === undefined) return wanted === shown
@@ -333,61 +299,6 @@ export class NoAnswer extends Error {
 
 /** @throws NoAnswer when there is no answer in time */
 export async function within<T>(milliseconds: number, answer: Promise<T>): Promise<T> {
-  const answered = new AbortController()
-  const late = scheduler.wait(milliseconds, { signal: answered.signal }).then(() => {
-    throw new NoAnswer(`no answer within ${milliseconds} ms`)
-  })
-  try {
-    return await Promise.race([answer, late])
-  } finally {
-    late.catch(() => {})
-    answered.abort()
-  }
-}
-
-// =============================================================================
-// Keeps the labels of a collection's vectors in step with its schema and its documents.
-
-export class Labeller {
-  #sql: SqlStorage
-  #outbox: VectorOutbox
-  #onChange: () => void
-
-  /** @param onChange called when there is something to send */
-  constructor(sql: SqlStorage, outbox: VectorOutbox, onChange: () => void) {
-    this.#sql = sql
-    this.#outbox = outbox
-    this.#onChange = onChange
-  }
-
-  /** Whether the collection has fields to filter by. */
-  get labels(): boolean {
-    return Object.keys(readLabelling(this.#sql)).length > 0
-  }
-
-  /** Chooses the fields that become labels. Belongs in the transaction that changes the schema. */
-  describe(schema: StoredSchema): void {
-    if (!schema.fields.some(isVector)) return
-    const old = readLabelling(this.#sql)
-    const chosen = chooseLabels(schema, old)
-    if (PROPERTIES.some((property) => old[property] !== chosen[property])) writeLabelling(this.#sql, chosen)
-    // A property that was unused has the same value in every vector. Indexing the documents again changes it.
-    const hasMoved = PROPERTIES.some((name) => old[name] !== undefined && old[name] !== chosen[name])
-    const { labels } = this
-    for (const { slot, retired, labelled } of this.#outbox.fields()) {
-      if (retired || (labelled === labels && !(labels && hasMoved))) continue
-      this.#outbox.relabel(slot, labels)
-      this.#onChange()
-    }
-  }
-
-  /** Runs `write`, and queues the document's vectors if that changed their labels. */
-  rewrite(seq: number, write: () => void): void {
-    const fields = this.#outbox.fields().filter(({ retired, labelled }) => labelled && !retired)
-    const before = fields.length === 0 ? undefined : readLabels(this.#sql, [seq]).get(seq)
-    write()
-    if (before === undefined || sameLabels(before, readLabels(this.#sql, [seq]).get(seq) ?? {})) return
-    for (const { slot } of fields) this.#outbox.markLabels(slot, seq)
-    this.#onChange()
-  }
+  if (await settlesWithin(milliseconds, answer)) return answer
+  throw new NoAnswer(`no answer within ${milliseconds} ms`)
 }

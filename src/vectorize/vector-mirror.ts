@@ -8,10 +8,11 @@
 
 import type { Alarm } from '../durable/objects'
 import { logFailure } from '../errors'
-import { backoff } from '../lib/waiting'
+import { backoff, jittered } from '../lib/waiting'
 import type { Condition } from '../search/filter/filter'
-import type { FieldSlot, StoredSchema } from '../search/schema/layout'
+import { type FieldSlot, isVector, type StoredSchema } from '../search/schema/layout'
 import type { Field } from '../search/types'
+import { fromBlob, norm } from '../search/vectors/packed-vectors'
 import {
   embeddedIndex,
   type Report,
@@ -19,19 +20,26 @@ import {
   type VectorIndexes,
 } from '../search/vectors/vector-index'
 import type { Background, Surroundings } from '../search/work'
-import { type LabelFilter, type Labels, labelFilter, readLabelling } from './labels'
+import {
+  chooseLabels,
+  type LabelFilter,
+  type Labels,
+  labelFilter,
+  PROPERTIES,
+  readLabelling,
+  readLabels,
+  sameLabels,
+  writeLabelling,
+} from './labels'
 import {
   type Awaited,
   agree,
   type Kept,
-  Labeller,
   NoAnswer,
-  readKept,
   type VectorizedField,
   VectorOutbox,
   within,
 } from './outbox'
-import { LabelProof } from './proof'
 import {
   BYTES,
   MAX_DELETE,
@@ -63,6 +71,8 @@ const QUERY_MS = 2_000
 const REST_MS = 5_000
 /** How long any other call may take, in milliseconds. After that its outcome is unknown, and the call is repeated. */
 const CALL_MS = 30_000
+/** The least time between two tests of labels of which the first failed, in milliseconds. */
+const RETRY_MS = 3_600_000
 /** Deletions that one alarm sends for a deleted collection. */
 const REMOVAL_STEPS = 50
 /** Mutations that one call checks. Each has two witnesses. */
@@ -70,8 +80,8 @@ const LOOKED_FOR = MAX_GET / 2
 
 export class VectorMirror implements VectorIndexes {
   readonly outbox: VectorOutbox
-  readonly #labeller: Labeller
-  readonly #proof: LabelProof
+  /** slots for which a search wanted a filter */
+  readonly #wanted = new Set<number>()
   #sql: SqlStorage
   #env: Cloudflare.Env
   #objectId: string
@@ -94,19 +104,6 @@ export class VectorMirror implements VectorIndexes {
   ) {
     this.#bytes = bytes
     this.outbox = new VectorOutbox(storage.sql)
-    this.#labeller = new Labeller(storage.sql, this.outbox, () => this.#wake())
-    this.#proof = new LabelProof(
-      this.outbox,
-      {
-        collection: objectId,
-        isBound: ({ dimensions }) => vectorizeFor(env, dimensions) !== undefined,
-        read: (slot, seqs) => this.read(slot, seqs),
-        query: ({ slot, dimensions }, vector, filter) =>
-          this.#query(vectorizeFor(env, dimensions)!, slot, vector, filter),
-        resend: (slot, seq) => this.resend(slot, seq),
-      },
-      isClosed,
-    )
     this.#sql = storage.sql
     this.#env = env
     this.#objectId = objectId
@@ -133,7 +130,7 @@ export class VectorMirror implements VectorIndexes {
     }
     // The field or the Vectorize index is new: queue all vectors that exist.
     if (!this.outbox.knows(slot.slot)) {
-      this.outbox.adopt(slot.slot, dimensions, this.#labeller.labels)
+      this.outbox.adopt(slot.slot, dimensions, this.#hasLabels)
       this.#wake()
     }
     return new VectorizeIndex(
@@ -143,18 +140,41 @@ export class VectorMirror implements VectorIndexes {
       {
         ask: (query, filter, report) => this.#ask(binding, slot.slot, { query, filter, report }),
         filterFor: (conditions) => this.#filterFor(slot.slot, conditions),
-        doubt: () => this.#proof.doubt(slot.slot),
+        doubt: () => this.outbox.prove(slot.slot, false, Date.now()),
       },
       () => this.#wake(),
     )
   }
 
-  describe(schema: StoredSchema): void {
-    if (this.#env.VECTORS === 'vectorize') this.#labeller.describe(schema)
+  /** Whether the collection has fields to filter by. */
+  get #hasLabels(): boolean {
+    return Object.keys(readLabelling(this.#sql)).length > 0
   }
 
+  /** Chooses the fields that become labels. Belongs in the transaction that changes the schema. */
+  describe(schema: StoredSchema): void {
+    if (this.#env.VECTORS !== 'vectorize' || !schema.fields.some(isVector)) return
+    const old = readLabelling(this.#sql)
+    const chosen = chooseLabels(schema, old)
+    if (PROPERTIES.some((property) => old[property] !== chosen[property])) writeLabelling(this.#sql, chosen)
+    // A property that was unused has the same value in every vector. Indexing the documents again changes it.
+    const hasMoved = PROPERTIES.some((name) => old[name] !== undefined && old[name] !== chosen[name])
+    const labels = this.#hasLabels
+    for (const { slot, retired, labelled } of this.outbox.fields()) {
+      if (retired || (labelled === labels && !(labels && hasMoved))) continue
+      this.outbox.relabel(slot, labels)
+      this.#wake()
+    }
+  }
+
+  /** Runs `write`, and queues the document's vectors if that changed their labels. */
   rewrite(seq: number, write: () => void): void {
-    this.#labeller.rewrite(seq, write)
+    const fields = this.outbox.fields().filter(({ retired, labelled }) => labelled && !retired)
+    const before = fields.length === 0 ? undefined : readLabels(this.#sql, [seq]).get(seq)
+    write()
+    if (before === undefined || sameLabels(before, readLabels(this.#sql, [seq]).get(seq) ?? {})) return
+    for (const { slot } of fields) this.outbox.markLabels(slot, seq)
+    this.#wake()
   }
 
   /** Queues the removal of a slot's vectors from Vectorize. */
@@ -192,7 +212,8 @@ export class VectorMirror implements VectorIndexes {
     const field = this.outbox.fields().find((other) => other.slot === slot)
     if (filter === undefined || !field?.labelled) return undefined
     if (field.proven) return filter
-    if (this.#proof.want(field)) this.#wake()
+    this.#wanted.add(slot)
+    if (this.#isDue(field)) this.#wake()
     return undefined
   }
 
@@ -288,7 +309,7 @@ export class VectorMirror implements VectorIndexes {
    */
   async look(): Promise<number | undefined> {
     const next = await this.#lookAtAll()
-    if (!this.#isClosed()) await this.#proof.step()
+    if (!this.#isClosed()) await this.#prove()
     return next
   }
 
@@ -365,9 +386,21 @@ export class VectorMirror implements VectorIndexes {
     this.#wake()
   }
 
-  /** Vectors as Vectorize should have them. */
+  /**
+   * Vectors as Vectorize should have them, by sequence number. A zero vector has no direction, and a cosine index cannot hold it.
+   */
   read(slot: number, seqs: number[]): Map<number, Kept> {
-    return readKept(this.#sql, slot, seqs)
+    const labels = readLabels(this.#sql, seqs)
+    const rows = this.#sql.exec<{ seq: number; vector: ArrayBuffer }>(
+      `SELECT seq, vector FROM vectors_${slot} WHERE seq IN (SELECT value FROM json_each(?))`,
+      JSON.stringify(seqs),
+    )
+    const kept = new Map<number, Kept>()
+    for (const row of rows) {
+      const vector = fromBlob(row.vector)
+      if (norm(vector) > 0) kept.set(row.seq, { vector, labels: labels.get(row.seq) })
+    }
+    return kept
   }
 
   /** Vectors as Vectorize shows them. @param seqs at most MAX_GET */
@@ -384,7 +417,88 @@ export class VectorMirror implements VectorIndexes {
   ids(slot: number, seqs: number[]): string[] {
     return seqs.map((seq) => vectorId(this.#objectId, slot, seq))
   }
+
+  // ===========================================================================
+  // Tests whether Vectorize finds a field's vectors by their labels.
+  //
+  // A binding does not tell which metadata indexes exist, and Vectorize silently omits vectors that are older than the
+  // metadata index from every filtered answer. So one of the oldest vectors is queried by each of its labels as soon as
+  // it is visible. Searches use filters only if it was found by its own labels and not by others.
+  //
+  // If the test fails, the vector is sent again. The next test is an hour later at the earliest, when a search could
+  // use a filter. If it then succeeds, the metadata indexes were created in the meantime, and all other vectors are
+  // sent again too.
+
+  /** Runs the tests that are due. */
+  async #prove(): Promise<void> {
+    for (const field of this.outbox.fields()) {
+      const binding = this.#isDue(field) ? vectorizeFor(this.#env, field.dimensions) : undefined
+      const witness = binding && (await this.#witness(binding, field))
+      if (binding === undefined || witness === undefined || this.#isClosed()) continue
+      const works = await this.#findsByLabels(binding, field, witness)
+      if (!this.#isClosed()) this.#conclude(field, witness.seq, works)
+    }
+  }
+
+  #isDue({ slot, retired, labelled, proven, triedAt }: VectorizedField): boolean {
+    if (retired || !labelled || proven) return false
+    return triedAt === undefined || (this.#wanted.has(slot) && Date.now() - triedAt >= RETRY_MS)
+  }
+
+  #conclude({ slot, triedAt }: VectorizedField, seq: number, works: boolean): void {
+    if (works) {
+      if (triedAt !== undefined) this.outbox.relabel(slot, true)
+      this.outbox.prove(slot, true)
+    } else {
+      this.log(
+        'Vectorize does not find vectors by their labels: its metadata indexes are missing, or too young',
+      )
+      this.outbox.prove(slot, false, Date.now())
+    }
+    // After a failure the vector may be found once it is sent again. After a late success this starts sending the
+    // others.
+    if (!works || triedAt !== undefined) this.resend(slot, seq)
+  }
+
+  /**
+   * One of the oldest vectors that is found without a filter. Undefined if there is none: then nothing can be
+   * concluded.
+   */
+  async #witness(binding: VectorizeBinding, { slot }: VectorizedField): Promise<Witness | undefined> {
+    for (const [seq, { vector, labels }] of this.read(slot, this.outbox.oldest(slot))) {
+      if (labels === undefined) return undefined
+      const named = await this.#query(binding, slot, vector).catch(() => undefined)
+      if (named === undefined || this.#isClosed()) return undefined
+      // Use it only if the query found it. It may be missing from the results even if all is well, because a hundred
+      // other vectors are just like it.
+      if (named.includes(seq)) return { seq, vector, labels }
+    }
+    return undefined
+  }
+
+  async #findsByLabels(
+    binding: VectorizeBinding,
+    { slot }: VectorizedField,
+    { seq, vector, labels }: Witness,
+  ): Promise<boolean> {
+    const finds = async (filter: LabelFilter) =>
+      (await this.#query(binding, slot, vector, filter)).includes(seq)
+    try {
+      if (!(await finds(labels))) return false
+      for (const property of PROPERTIES) {
+        if (await finds({ [property]: { $ne: labels[property] } })) return false
+      }
+      return true
+    } catch (error) {
+      this.log('Vectorize does not take a filter', error)
+      return false
+    }
+  }
 }
 
-/** Jitter over the upper half, so that collections that failed together do not retry together. */
-const jittered = (milliseconds: number): number => milliseconds * (0.5 + Math.random() / 2)
+/** A vector by which labels are tested. */
+interface Witness {
+  seq: number
+  vector: Float32Array
+  labels: Labels
+}

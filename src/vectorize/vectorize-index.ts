@@ -1,17 +1,15 @@
 /** The bound Vectorize indexes, and the ids and namespaces that a collection uses in them. */
 import { inBackground, outgoing } from '../lib/outgoing'
 import type { Condition } from '../search/filter/filter'
-import { fragment, type SqlFragment } from '../search/fragment'
+import { columnOf, fragment, type SqlFragment } from '../search/fragment'
 import { vectorsTable } from '../search/schema/layout'
 import {
   byDistance,
   type Candidates,
-  type Compared,
   type Neighbour,
   type Report,
   type Restriction,
   ScannedIndex,
-  type VectorIndex,
   VectorsUnavailable,
   type Wanted,
 } from '../search/vectors/vector-index'
@@ -116,10 +114,9 @@ interface Search {
   report: Report
 }
 
-export class VectorizeIndex implements VectorIndex {
+export class VectorizeIndex extends ScannedIndex {
   #sql: SqlStorage
   #slot: number
-  #rows: ScannedIndex
   #outbox: VectorOutbox
   #remote: Remote
   #onChange: () => void
@@ -133,25 +130,25 @@ export class VectorizeIndex implements VectorIndex {
     remote: Remote,
     onChange: () => void,
   ) {
+    super(sql, field, { distance: 'cosine', dimensions: field.dimensions })
     this.#sql = sql
     this.#slot = field.slot
     this.#bytes = field.bytes
-    this.#rows = new ScannedIndex(sql, field, { distance: 'cosine', dimensions: field.dimensions })
     this.#outbox = outbox
     this.#remote = remote
     this.#onChange = onChange
   }
 
-  put(seq: number, vector: Float32Array): void {
-    const old = this.#rows.get(seq)
+  override put(seq: number, vector: Float32Array): void {
+    const old = this.get(seq)
     if (old?.every((component, i) => component === vector[i])) return
-    this.#rows.put(seq, vector)
+    super.put(seq, vector)
     this.#changed(seq)
   }
 
-  remove(seq: number): void {
-    if (!this.#rows.has(seq)) return
-    this.#rows.remove(seq)
+  override remove(seq: number): void {
+    if (!this.has(seq)) return
+    super.remove(seq)
     this.#changed(seq)
   }
 
@@ -160,43 +157,15 @@ export class VectorizeIndex implements VectorIndex {
     this.#onChange()
   }
 
-  clear(): void {
+  override clear(): void {
     this.#outbox.markAll(this.#slot)
-    this.#rows.clear()
+    super.clear()
     this.#onChange()
   }
 
-  flush(): void {
-    this.#rows.flush()
-  }
-
-  reset(): void {
-    this.#rows.reset()
-  }
-
-  has(seq: number): boolean {
-    return this.#rows.has(seq)
-  }
-
-  get(seq: number): Float32Array | undefined {
-    return this.#rows.get(seq)
-  }
-
-  get size(): number {
-    return this.#rows.size
-  }
-
   /** An outside index holds nothing in memory that grows with the collection. */
-  memory(): number {
+  override memory(): number {
     return 0
-  }
-
-  nearest(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Neighbour[] {
-    return this.#rows.nearest(query, k, allowed)
-  }
-
-  search(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Generator<Compared, Neighbour[]> {
-    return this.#rows.search(query, k, allowed)
   }
 
   async seek(
@@ -278,13 +247,13 @@ export class VectorizeIndex implements VectorIndex {
   }
 
   #fits(vectors: number, bytes: number): boolean {
-    return this.#rows.memory(vectors) <= bytes
+    return super.memory(vectors) <= bytes
   }
 
   /** How many documents pass a filter. Counting stops where more makes no difference. */
   #countPassing(filter: SqlFragment): number {
     if (filter.sql === '1') return this.size
-    const most = Math.ceil(this.#bytes.scan / this.#rows.memory(1)) + 1
+    const most = Math.ceil(this.#bytes.scan / super.memory(1)) + 1
     return this.#sql
       .exec<{ count: number }>(
         `SELECT count(*) AS count FROM (SELECT 1 FROM documents d WHERE ${filter.sql} LIMIT ?)`,
@@ -318,15 +287,13 @@ export class VectorizeIndex implements VectorIndex {
   }
 
   #select(among: SqlFragment, filter: SqlFragment): number[] {
-    return this.#sql
-      .exec<{ seq: number }>(
-        `SELECT v.seq FROM ${vectorsTable({ slot: this.#slot })} v JOIN documents d ON d.seq = v.seq
+    return columnOf<number>(
+      this.#sql,
+      `SELECT v.seq FROM ${vectorsTable({ slot: this.#slot })} v JOIN documents d ON d.seq = v.seq
           WHERE ${among.sql} AND (${filter.sql})`,
-        ...among.bindings,
-        ...filter.bindings,
-      )
-      .toArray()
-      .map(({ seq }) => seq)
+      ...among.bindings,
+      ...filter.bindings,
+    )
   }
 
   /** Finds the nearest of these documents, exactly. Other requests get turns in between. */
@@ -334,7 +301,7 @@ export class VectorizeIndex implements VectorIndex {
     let best: Neighbour[] = []
     for (let start = 0; start < seqs.length; start += SCAN_STEP) {
       if (start > 0) await scheduler.wait(0)
-      const found = this.#rows.nearest(query, k, new Set(seqs.slice(start, start + SCAN_STEP)))
+      const found = this.nearest(query, k, new Set(seqs.slice(start, start + SCAN_STEP)))
       best = [...best, ...found].sort(byDistance).slice(0, k)
     }
     return new Set(best.map(({ seq }) => seq))

@@ -1,8 +1,11 @@
 /** PATCH /collections/:name: reads the request, checks it against schema and documents, and applies it. */
+
+import { database } from '../../db/client'
 import { ApiError, collectionGone } from '../../errors'
 import { coerceDocument, FieldFault, matches } from '../documents/document'
 import type { Store } from '../documents/store'
 import { beginReplacement, cancelReplacement, discard, discardVectors } from '../embedding/queue'
+import { columnOf } from '../fragment'
 import { openWhatOpens, sealFields } from '../schema/embedding-secrets'
 import { checkEmbedSources, checkFields, isDynamic, parseField } from '../schema/field'
 import {
@@ -223,14 +226,12 @@ async function checkDocuments(store: Store, added: Field[]): Promise<void> {
   const where = mentions.length > 50 ? '' : mention
   let after = -1
   for (;;) {
-    const seqs = store.sql
-      .exec<{ seq: number }>(
-        `SELECT seq FROM documents WHERE seq > ? ${where} ORDER BY seq LIMIT ${CHECK_STEP}`,
-        after,
-        ...(where === '' ? [] : mentions),
-      )
-      .toArray()
-      .map(({ seq }) => seq)
+    const seqs = columnOf<number>(
+      store.sql,
+      `SELECT seq FROM documents WHERE seq > ? ${where} ORDER BY seq LIMIT ${CHECK_STEP}`,
+      after,
+      ...(where === '' ? [] : mentions),
+    )
     for (const document of store.read(seqs, plan.vectors.length === 0, true).values()) {
       try {
         coerceDocument(plan, document, 'coerce_or_reject', false)

@@ -1,4 +1,5 @@
 /** The parts of a collection in memory: created from storage when the object wakes, lost with it. */
+
 import * as v from 'valibot'
 import { Ledger } from '../../analytics/ledger'
 import { ApiError, collectionGone } from '../../errors'
@@ -10,6 +11,7 @@ import { VectorMirror } from '../../vectorize/vector-mirror'
 import { Store } from '../documents/store'
 import { Writer } from '../documents/writer'
 import { discarding, EmbeddingQueues, upgradeEmbeddings } from '../embedding/queue'
+import { hasRows } from '../fragment'
 import { hasMeta, readMeta, writeMeta } from '../meta'
 import { KeptReplies, type SearchContext } from '../run/context'
 import { EmbeddedAhead } from '../run/embedded-ahead'
@@ -236,7 +238,7 @@ const TABLES: readonly string[] = [
   `CREATE TABLE pending_embeddings (slot INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
   `CREATE TABLE refused_embeddings (slot INTEGER NOT NULL, seq INTEGER NOT NULL, error TEXT NOT NULL,
     PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
-  // Whether a field's vectors have labels (vectorize/labels.ts), and whether filters work (vectorize/proof.ts).
+  // Whether a field's vectors have labels (vectorize/labels.ts), and whether filters work (vectorize/vector-mirror.ts).
   `CREATE TABLE vectorize_fields (slot INTEGER PRIMARY KEY, dimensions INTEGER NOT NULL, retired INTEGER NOT NULL,
     labelled INTEGER NOT NULL DEFAULT 0, proven INTEGER NOT NULL DEFAULT 0, tried_at INTEGER)`,
   // Vectors whose present state Vectorize does not show, or with outdated labels (vectorize/outbox.ts).
@@ -288,14 +290,14 @@ function packVectors(sql: SqlStorage): void {
 /** For the indexes of texts. Those of single fields, such as for `infix`, merge their small segments themselves. */
 function leaveMergesToTidying(sql: SqlStorage): void {
   for (const table of [...Object.values(PRESENT), ...Object.values(NEXT)]) {
-    const isThere = sql.exec('SELECT 1 FROM sqlite_master WHERE name = ?', table).toArray().length > 0
+    const isThere = hasRows(sql, 'SELECT 1 FROM sqlite_master WHERE name = ?', table)
     if (isThere) configureFullText(sql, table)
   }
 }
 
 /** Whether this object has ever held a collection. */
 export const isCreated = (sql: SqlStorage): boolean =>
-  sql.exec(`SELECT 1 FROM sqlite_master WHERE name = 'meta'`).toArray().length > 0
+  hasRows(sql, `SELECT 1 FROM sqlite_master WHERE name = 'meta'`)
 
 /**
  * Brings the tables of an object up to date, or makes them.

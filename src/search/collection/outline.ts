@@ -6,6 +6,7 @@ import { findCollectionByObject, saveOutline } from '../../db/registry'
 import { logFailure } from '../../errors'
 import { namespaceOf } from '../../models/providers'
 import type { Store } from '../documents/store'
+import { hasRows } from '../fragment'
 import { hasMeta, readMeta, writeMeta } from '../meta'
 import { isVector } from '../schema/layout'
 import type { CollectionSchema, Field } from '../types'
@@ -112,7 +113,7 @@ export async function checkRegistration(
       await requireOwnDatabase(env)
       // Nobody can write to an object that was never registered. If it holds documents, D1 has lost its row, as after
       // a restore.
-      if (sql.exec('SELECT 1 FROM documents LIMIT 1').toArray().length > 0) {
+      if (hasRows(sql, 'SELECT 1 FROM documents LIMIT 1')) {
         throw new Error('D1 does not know of this collection, which holds documents: it is left as it is')
       }
       return 'orphan'

@@ -2,6 +2,7 @@
  * Indexes documents again after a change of the schema, in steps between searches and writes. Documents written
  * meanwhile are indexed under the new schema anyway.
  */
+
 import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
@@ -9,6 +10,7 @@ import { coerceDocument, type Draft, detectFields } from '../documents/document'
 import { embeddingText } from '../documents/join-keys'
 import type { Store, Vectors } from '../documents/store'
 import { takeVectors, type Writer } from '../documents/writer'
+import { columnOf } from '../fragment'
 import { hasMeta, readMeta, writeMeta } from '../meta'
 import type { FieldSlot } from '../schema/layout'
 import { type Plan, planOf } from '../schema/plan'
@@ -112,14 +114,12 @@ export class Reindex {
       return { count: 0, done: true }
     }
     const limit = this.#store.plan.embedded.length > 0 ? STEP_EMBEDDED : STEP
-    const seqs = this.#store.sql
-      .exec<{ seq: number }>(
-        `SELECT seq FROM documents WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ${limit}`,
-        this.#nextOf(job),
-        job.until,
-      )
-      .toArray()
-      .map(({ seq }) => seq)
+    const seqs = columnOf<number>(
+      this.#store.sql,
+      `SELECT seq FROM documents WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ${limit}`,
+      this.#nextOf(job),
+      job.until,
+    )
 
     try {
       this.#storage.transactionSync(() => this.#commit(seqs, job, seqs.length < limit))

@@ -4,7 +4,7 @@
  */
 
 import { ApiError } from '../../errors'
-import { fragment, type SqlFragment } from '../fragment'
+import { columnOf, fragment, type SqlFragment } from '../fragment'
 import type { FieldSlot, StoredSchema } from '../schema/layout'
 import type { FieldPlan, Plan } from '../schema/plan'
 import { leaves } from '../schema/values'
@@ -177,14 +177,12 @@ export class PendingEmbeddings {
 
   /** Documents that need a vector, oldest first. */
   next({ slot }: FieldSlot, limit: number): number[] {
-    return this.#sql
-      .exec<{ seq: number }>(
-        'SELECT seq FROM pending_embeddings WHERE slot = ? ORDER BY seq LIMIT ?',
-        slot,
-        limit,
-      )
-      .toArray()
-      .map(({ seq }) => seq)
+    return columnOf<number>(
+      this.#sql,
+      'SELECT seq FROM pending_embeddings WHERE slot = ? ORDER BY seq LIMIT ?',
+      slot,
+      limit,
+    )
   }
 
   /** How many vectors are pending, by slot. */

@@ -1,5 +1,7 @@
 /** Makes the join keys of fields that other collections refer to. */
+
 import { ApiError } from '../../errors'
+import { columnOf } from '../fragment'
 import { findField } from '../schema/schema'
 import { keysOf } from './join-keys'
 import type { Store } from './store'
@@ -43,10 +45,12 @@ async function makeKeys(store: Store, collection: string, name: string): Promise
     const plan = planned()
     // The field was dropped during the work, together with its keys. Try again: it may have been added anew.
     if (plan === undefined) return makeKeys(store, collection, name)
-    const seqs = store.sql
-      .exec<{ seq: number }>('SELECT seq FROM documents WHERE seq > ? ORDER BY seq LIMIT ?', after, STEP)
-      .toArray()
-      .map(({ seq }) => seq)
+    const seqs = columnOf<number>(
+      store.sql,
+      'SELECT seq FROM documents WHERE seq > ? ORDER BY seq LIMIT ?',
+      after,
+      STEP,
+    )
     for (const [seq, document] of store.read(seqs, true, true))
       store.writeKeys(seq, [[name, keysOf(plan, document)]])
     if (seqs.length < STEP) break

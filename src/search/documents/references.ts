@@ -1,6 +1,8 @@
 /** Checks that documents refer to existing documents of other collections, before they are written. */
+
 import { ApiError, type Outcome, unlessRefused, unwrap } from '../../errors'
 import { readExactList } from '../../lib/stored-json'
+import { columnOf } from '../fragment'
 import { referenceOf } from '../schema/field'
 import type { FieldPlan } from '../schema/plan'
 import { leaves } from '../schema/values'
@@ -146,17 +148,15 @@ export function cascadeFrom(
 ): { remove: [number, string][]; update: Incoming[]; more: boolean } {
   const plan = store.plan.references.find((each) => each.name === name)
   if (plan === undefined) return { remove: [], update: [], more: false }
-  const seqs = store.sql
-    .exec<{ seq: number }>(
-      `SELECT DISTINCT seq FROM join_keys WHERE field = ? AND key IN (SELECT value FROM json_each(?))
+  const seqs = columnOf<number>(
+    store.sql,
+    `SELECT DISTINCT seq FROM join_keys WHERE field = ? AND key IN (SELECT value FROM json_each(?))
         AND seq <= ? LIMIT ?`,
-      name,
-      keys,
-      newest,
-      DOCUMENTS_A_STEP,
-    )
-    .toArray()
-    .map(({ seq }) => seq)
+    name,
+    keys,
+    newest,
+    DOCUMENTS_A_STEP,
+  )
   const gone = new Set(readExactList(keys).map((key) => JSON.stringify(key)))
   const remove: [number, string][] = []
   const update: Incoming[] = []

@@ -9,7 +9,7 @@ import * as v from 'valibot'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { readExactObject } from '../../lib/stored-json'
-import { splitOutside } from '../fragment'
+import { hasRows, splitOutside } from '../fragment'
 import { CLUSTER_HINT, MAX_DOCUMENTS } from '../limits'
 import { readMeta, writeMeta } from '../meta'
 import { PackedColumns } from '../schema/column'
@@ -285,7 +285,7 @@ export class Store {
   freeId(): string {
     for (;;) {
       const id = String(this.#counters.nextSeq)
-      const isTaken = this.#sql.exec('SELECT 1 FROM documents WHERE id = ?', id).toArray().length > 0
+      const isTaken = hasRows(this.#sql, 'SELECT 1 FROM documents WHERE id = ?', id)
       if (!isTaken) return id
       this.#counters.nextSeq++
       this.#countersChanged = true

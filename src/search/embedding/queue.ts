@@ -5,6 +5,7 @@
  * ever belongs to another text, whatever happens to the document or the object meanwhile. A text that several
  * documents share is sent once.
  */
+
 import * as v from 'valibot'
 import { ApiError, logFailure } from '../../errors'
 import { Gate } from '../../lib/few'
@@ -13,6 +14,7 @@ import type { EmbeddingModel } from '../../models/embedding-model'
 import { ProviderError } from '../../models/provider-error'
 import { embeddingText } from '../documents/join-keys'
 import type { Store } from '../documents/store'
+import { hasRows } from '../fragment'
 import { readMeta, writeMeta } from '../meta'
 import { type FieldSlot, packedTable, replacementOf, type StoredSchema, vectorsTable } from '../schema/layout'
 import type { FieldPlan } from '../schema/plan'
@@ -549,7 +551,7 @@ export const discarding = (storage: DurableObjectStorage): Background => ({
     storage.transactionSync(() => {
       const rows = table.startsWith('packed') ? DISCARD_BLOCKS : DISCARD_ROWS
       sql.exec(`DELETE FROM ${table} WHERE seq IN (SELECT seq FROM ${table} LIMIT ${rows})`)
-      if (sql.exec(`SELECT 1 FROM ${table} LIMIT 1`).toArray().length > 0) return
+      if (hasRows(sql, `SELECT 1 FROM ${table} LIMIT 1`)) return
       sql.exec(`DROP TABLE ${table}`)
       writeMeta(sql, 'discarded', others.length === 0 ? undefined : others)
     })

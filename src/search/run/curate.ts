@@ -5,11 +5,13 @@
  * As in Typesense, rules are tried in order, and the first one that is met ends it unless its `stop_processing` is false.
  * A rule whose filter does not fit the collection is not met.
  */
+
 import { unlessRefused } from '../../errors'
 import { changesOf } from '../changes'
 import { findRows } from '../documents/rows'
 import { documentsOf, Filter } from '../filter/filter'
 import { asNumber, comparedForm } from '../filter/test'
+import { columnOf } from '../fragment'
 import type { SearchRequest } from '../request/request'
 import { BLOCK, numberAt } from '../schema/column'
 import { hasValues, isBool, isNumber, isString, type StoredSchema } from '../schema/layout'
@@ -227,13 +229,11 @@ function valuesIn(context: SearchContext, pace: Pace): FirstValue {
 }
 
 const idsAmong = (sql: SqlStorage, texts: readonly string[]): string[] =>
-  sql
-    .exec<{ id: string }>(
-      'SELECT id FROM documents WHERE id IN (SELECT value FROM json_each(?))',
-      JSON.stringify(texts),
-    )
-    .toArray()
-    .map(({ id }) => id)
+  columnOf<string>(
+    sql,
+    'SELECT id FROM documents WHERE id IN (SELECT value FROM json_each(?))',
+    JSON.stringify(texts),
+  )
 
 /** A field that a placeholder can stand for. */
 function valueField(schema: StoredSchema, name: string): Field | undefined {

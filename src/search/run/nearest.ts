@@ -10,7 +10,7 @@ import { completeSort } from '../request/sort'
 import { BLOCK } from '../schema/column'
 import { atOnce } from '../steps'
 import type { EmbedConfig, Field, SearchScope } from '../types'
-import type { Candidates, Neighbour, Report, Restriction, VectorIndex, Wanted } from '../vectors/vector-index'
+import type { Candidates, Neighbour, Report, Restriction, Wanted } from '../vectors/vector-index'
 import type { Conditions, Top } from './candidates'
 import type { SearchContext } from './context'
 import { CONTEXT_WEIGHT } from './fusion'
@@ -180,23 +180,10 @@ export async function nearestNeighbours(
 ): Promise<Neighbour[]> {
   const allowed = await allowedBy(filter, pace, candidates)
   const more = search.except === undefined ? 0 : 1
-  const all = await paced(context.vectors(search.field).search(search.vector, k + more, allowed), pace)
+  const all = await pace.through(context.vectors(search.field).search(search.vector, k + more, allowed))
   const found = all.filter(({ seq }) => seq !== search.except).slice(0, k)
   const threshold = search.distanceThreshold
   return threshold === undefined ? found : found.filter(({ distance }) => distance <= threshold)
-}
-
-/** Bytes of vectors that take as long as to read a row: to read them, and to compare those that are in memory. */
-const [READ_A_ROW, COMPARED_A_ROW] = [512, 2_048]
-
-/** Runs the search of an index, and gives others a turn between its steps. */
-async function paced(search: ReturnType<VectorIndex['search']>, pace: Pace): Promise<Neighbour[]> {
-  for (;;) {
-    const { done, value } = search.next()
-    if (!done) pace.countRows(value.read / READ_A_ROW + value.compared / COMPARED_A_ROW)
-    await pace.rest()
-    if (done) return value
-  }
 }
 
 /** Documents that are measured before other searches get a turn. */

@@ -1,8 +1,10 @@
 /** The words of a query in the index: as they were typed, corrected, joined or split, and as an expression of FTS5. */
+
 import { wordDistance } from '../../lib/nearest'
 import { respelled } from '../../models/spelling'
 import { compoundsOf, stemOf, wordsOf } from '../../models/words'
 import type { SqlFragment } from '../fragment'
+import { hasRows } from '../fragment'
 import type { SearchRequest } from '../request/request'
 import { isShared, textCode, textColumn, textNumber } from '../schema/tables'
 import { type Analyzer, analyzerOf, type TextIndex, WORDS } from '../text/analyzer'
@@ -189,7 +191,7 @@ export function areKnown(context: SearchContext, request: SearchRequest, terms: 
 }
 
 const isInIndex = (sql: SqlStorage, { table }: TextIndex, match: string): boolean =>
-  sql.exec(`SELECT 1 FROM ${table} WHERE ${table} MATCH ? LIMIT 1`, match).toArray().length > 0
+  hasRows(sql, `SELECT 1 FROM ${table} WHERE ${table} MATCH ? LIMIT 1`, match)
 
 /** The documents with any of the excluded words, for a query that only excludes. */
 export function matchOfExcluded(

@@ -9,6 +9,7 @@
  * The weights were chosen by leaving out one set of questions at a time, like those of the fusion (docs/search.md).
  */
 import { ApiError } from '../../errors'
+import { settlesWithin } from '../../lib/waiting'
 import type { Reranker } from '../../models/reranker'
 import type { PassageReader, Reading, Written } from '../../models/static-embedder/reader'
 import { logFault, type Origin } from '../fault-log'
@@ -415,14 +416,8 @@ export async function rerankHits(
 /** @throws ApiError 408 when the model takes too long, or the model's own */
 async function inTime(model: Reranker, query: string, texts: string[], budget: number): Promise<number[]> {
   const abort = new AbortController()
-  let timer: ReturnType<typeof setTimeout> | null = null
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => {
-      reject(new ApiError(408, `The model did not answer within ${budget} ms.`))
-      abort.abort()
-    }, budget)
-  })
   const scoring = model.score(query, texts, abort.signal)
-  scoring.catch(() => {})
-  return Promise.race([scoring, late]).finally(() => timer && clearTimeout(timer))
+  if (await settlesWithin(budget, scoring)) return scoring
+  abort.abort()
+  throw new ApiError(408, `The model did not answer within ${budget} ms.`)
 }

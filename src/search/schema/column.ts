@@ -5,7 +5,7 @@
  * of fractions. Long strings are read when they are needed.
  */
 import { readColumn } from '../../lib/stored-json'
-import { fragment, type Read } from '../fragment'
+import { columnOf, fragment, type Read } from '../fragment'
 import { rulesOf } from '../text/query'
 import { normalForm } from '../text/terms'
 import type { Field } from '../types'
@@ -376,10 +376,7 @@ export class PackedColumns {
 
   /** @returns the slots that were packed */
   remove(block: number): number[] {
-    return this.#sql
-      .exec<{ slot: number }>('DELETE FROM packed_columns WHERE block = ? RETURNING slot', block)
-      .toArray()
-      .map(({ slot }) => slot)
+    return columnOf<number>(this.#sql, 'DELETE FROM packed_columns WHERE block = ? RETURNING slot', block)
   }
 
   removeAll(): void {

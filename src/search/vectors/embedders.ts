@@ -1,6 +1,7 @@
 /** The models of a collection's embedding fields. */
 import { ApiError, unlessRefused } from '../../errors'
 import { inBackground } from '../../lib/outgoing'
+import { settlesWithin } from '../../lib/waiting'
 import { silenceOf } from '../../models/call'
 import {
   createEmbeddingModel,
@@ -101,19 +102,11 @@ function opening(config: EmbeddingModelConfig, env: Cloudflare.Env, dimensions?:
 
 /** @throws ApiError 408 when the work takes longer. The work continues, and its outcome is dropped. */
 async function within<T>(milliseconds: number, work: Promise<T>): Promise<T> {
-  let timer: ReturnType<typeof setTimeout> | undefined
-  const late = new Promise<never>((_, reject) => {
-    const error = new ApiError(
-      408,
-      'The embedding model did not answer within `remote_embedding_timeout_ms`. Raise it, or search by words alone.',
-    )
-    timer = setTimeout(() => reject(error), milliseconds)
-  })
-  try {
-    return await Promise.race([work, late])
-  } finally {
-    if (timer !== undefined) clearTimeout(timer)
-  }
+  if (await settlesWithin(milliseconds, work)) return work
+  throw new ApiError(
+    408,
+    'The embedding model did not answer within `remote_embedding_timeout_ms`. Raise it, or search by words alone.',
+  )
 }
 
 /** The embedders of one collection. */

@@ -6,10 +6,13 @@
  * memory, and has more candidates than asked for. Those are measured again from the vectors themselves, so distances and order
  * are exact.
  */
+
 import type { Condition } from '../filter/filter'
 import type { SqlFragment } from '../fragment'
+import { hasRows } from '../fragment'
 import { Kept, type Memory } from '../memory'
 import { type FieldSlot, packedTable, type StoredSchema, vectorsTable } from '../schema/layout'
+import { atOnce, type Steps } from '../steps'
 import type { Field } from '../types'
 import {
   BoundedHeap,
@@ -30,12 +33,6 @@ export interface Neighbour {
   seq: number
   /** cosine distance 0..2; for `ip` 1 minus the inner product; for `l2` the squared Euclidean distance */
   distance: number
-}
-
-/** Bytes of a step of a search. */
-export interface Compared {
-  compared: number
-  read: number
 }
 
 /** Documents that include the nearest ones, found by an outside index. */
@@ -74,8 +71,8 @@ export interface VectorIndex {
   get(seq: number): Float32Array | undefined
   /** @param allowed restricts the candidates @returns nearest first; among equals, newest first */
   nearest(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Neighbour[]
-  /** The same in steps, so that others can be served in between. Yields how many bytes a step has read, and compared. */
-  search(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Generator<Compared, Neighbour[]>
+  /** The same in steps, so that others can be served in between. */
+  search(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Steps<Neighbour[]>
   /**
    * Asks an outside index which documents may be the nearest. Absent where the index is in the object.
    * @param report gets what an outside index refuses or fails with, even if the search succeeds without it
@@ -129,6 +126,8 @@ const oversampled = (k: number): number => 2 * k + 100
 const MORE = 20
 
 const READ_BATCH = 500
+/** Bytes of vectors that take as long as to read a row: to read them, and to compare those that are in memory. */
+const [READ_A_ROW, COMPARED_A_ROW] = [512, 2_048]
 /** To compare a block takes as long as to measure so many vectors, whether it is in memory or has to be read. */
 const [KEPT_BLOCK, READ_BLOCK] = [3, 16]
 
@@ -231,7 +230,7 @@ export class ScannedIndex implements VectorIndex {
   }
 
   has(seq: number): boolean {
-    return this.#sql.exec(`SELECT 1 FROM ${this.#vectors} WHERE seq = ?`, seq).toArray().length > 0
+    return hasRows(this.#sql, `SELECT 1 FROM ${this.#vectors} WHERE seq = ?`, seq)
   }
 
   get(seq: number): Float32Array | undefined {
@@ -256,14 +255,10 @@ export class ScannedIndex implements VectorIndex {
   }
 
   nearest(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Neighbour[] {
-    const steps = this.search(query, k, allowed)
-    for (;;) {
-      const { done, value } = steps.next()
-      if (done) return value
-    }
+    return atOnce(this.search(query, k, allowed))
   }
 
-  *search(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Generator<Compared, Neighbour[]> {
+  *search(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Steps<Neighbour[]> {
     if (k <= 0 || allowed?.size === 0) return []
     this.flush()
     const sample = oversampled(k)
@@ -276,7 +271,7 @@ export class ScannedIndex implements VectorIndex {
     for (const { block, isRead } of this.#all(wanted)) {
       block.offer(packed, best, allowed)
       const { byteLength } = block.bytes
-      yield { compared: byteLength, read: isRead ? byteLength : 0 }
+      yield byteLength / COMPARED_A_ROW + (isRead ? byteLength / READ_A_ROW : 0)
     }
     return (yield* this.#measured(query, best.likely(k, MORE))).slice(0, k)
   }
@@ -335,7 +330,7 @@ export class ScannedIndex implements VectorIndex {
   }
 
   /** Exact distances of the candidates that have a vector, nearest first. */
-  *#measured(query: Float32Array, candidates: number[]): Generator<Compared, Neighbour[]> {
+  *#measured(query: Float32Array, candidates: number[]): Steps<Neighbour[]> {
     const neighbours: Neighbour[] = []
     const distance = this.#distanceTo(query)
     for (let start = 0; start < candidates.length; start += READ_BATCH) {
@@ -345,7 +340,7 @@ export class ScannedIndex implements VectorIndex {
         const vector = this.get(seq)
         if (vector !== undefined) neighbours.push({ seq, distance: distance(vector) })
       }
-      yield { compared: 0, read: some.length * query.byteLength }
+      yield (some.length * query.byteLength) / READ_A_ROW
     }
     return neighbours.sort(byDistance)
   }
