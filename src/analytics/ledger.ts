@@ -150,8 +150,17 @@ const sizeOf = (key: string, captured: Captured): number => 2 * (key.length + JS
 
 /** Counts are moved into documents this long after the first of them arrived. */
 const FLUSH_MS = 60_000
-/** Documents changed in one step. */
-const FLUSHED = 200
+/** Documents changed in one step, and documents deleted. */
+const [FLUSHED, TRIMMED] = [200, 200]
+
+/** Limits of a collection's log: the age of an event in milliseconds, the number of events, and their bytes. */
+const LOG_MS = 30 * 86_400_000
+const MOST_LOGGED = 100_000
+export const MOST_LOG_BYTES = 64 * 1024 * 1024
+/** Events deleted in one step. */
+const EXPIRED = 1_000
+
+const eventShape = once(() => v.record(v.string(), v.unknown()))
 
 const documentShape = once(() => v.record(v.string(), v.string()))
 
@@ -161,8 +170,6 @@ export class Ledger {
   readonly #writer: Writer
   readonly #embedders: Embedders
   readonly #kick: () => void
-  readonly #log: EventLog
-  readonly #kept: KeptQueries
   readonly #typing = new Typing()
   #timer: ReturnType<typeof setTimeout> | undefined
   /** distinct queries that wait, by rule; read from storage when first needed */
@@ -186,8 +193,6 @@ export class Ledger {
     this.#writer = writer
     this.#embedders = embedders
     this.#kick = kick
-    this.#log = new EventLog(() => store.sql)
-    this.#kept = new KeptQueries(store)
   }
 
   get #sql(): SqlStorage {
@@ -228,7 +233,7 @@ export class Ledger {
         for (const record of records) {
           if (record.kind === 'query') this.#count(record)
           else if (record.kind === 'counter') this.#add(record)
-          else this.#log.add(record, now)
+          else this.#log(record, now)
         }
       })
     } finally {
@@ -283,15 +288,16 @@ export class Ledger {
     }
   }
 
-  /** A user's latest events, newest first. */
-  events(rule: string, user: string, most: number): Record<string, unknown>[] {
-    return this.#log.events(rule, user, most)
-  }
-
   /** Erases the log of a rule, or only one user's events in it. @returns how many events it had */
   forget(rule: string, user?: string): number {
     this.#typing.forget(rule, user)
-    return this.#log.forget(rule, user)
+    return this.#sql
+      .exec(
+        'DELETE FROM analytics_log WHERE rule = ? AND user = coalesce(?, user) RETURNING seq',
+        rule,
+        user ?? null,
+      )
+      .toArray().length
   }
 
   status(): AnalyticsStatus {
@@ -326,7 +332,7 @@ export class Ledger {
         if (this.#store.closed || this.#flushSome()) return 0
       }
       this.#due = 0
-      return this.#log.expire(now)
+      return this.#expire(now)
     },
   }
 
@@ -371,13 +377,15 @@ export class Ledger {
       $operations: { increment: { count } },
     }))
     const known = this.#store.find(rows.map(({ id }) => id))
-    const own = this.#kept.made(known.values())
+    const own = this.#made(known.values())
     this.#write(documents, 'emplace')
     const written = this.#store.find(rows.map(({ id }) => id))
     for (const { rule, id, most } of rows) {
       const before = known.get(id)
       const seq = written.get(id)
-      if (seq !== undefined && (before === undefined || own.has(before))) this.#kept.keep(rule, seq)
+      if (seq !== undefined && (before === undefined || own.has(before))) {
+        this.#sql.exec('INSERT OR IGNORE INTO analytics_documents (seq, rule) VALUES (?, ?)', seq, rule)
+      }
       this.#untrimmed.set(rule, Math.max(most, this.#untrimmed.get(rule) ?? 0))
     }
     return false
@@ -412,38 +420,48 @@ export class Ledger {
     }
   }
 
-  /** Deletes some documents of a rule that has too many. @returns whether no rule has */
+  /**
+   * Deletes some documents of a rule that has too many: the rarest that it has made from queries. Typesense deletes any documents
+   * of the destination; here documents that were loaded, or that another rule keeps, stay.
+   * @returns whether no rule has too many
+   */
   #trim(): boolean {
     const [next] = this.#untrimmed
     if (next === undefined) return true
     const [rule, most] = next
-    if (this.#kept.trim(rule, most)) this.#untrimmed.delete(rule)
+    // Documents that somebody deleted sort last.
+    const rare = this.#sql
+      .exec<{ seq: number; id: string | null }>(
+        `SELECT kept.seq, id FROM analytics_documents AS kept LEFT JOIN documents ON documents.seq = kept.seq
+          WHERE rule = ? ORDER BY body->>'$.count' DESC, kept.seq DESC LIMIT ? OFFSET ?`,
+        rule,
+        TRIMMED,
+        most,
+      )
+      .toArray()
+    for (const { seq, id } of rare) {
+      this.#sql.exec('DELETE FROM analytics_documents WHERE seq = ? AND rule = ?', seq, rule)
+      if (id !== null && this.#made([seq]).size === 0) this.#store.remove(seq, id)
+    }
+    if (rare.length < TRIMMED) this.#untrimmed.delete(rule)
     return this.#untrimmed.size === 0
   }
-}
 
-// =============================================================================
-// The log of a collection's `log` rules, in its object.
-
-/** Limits of a collection's log: the age of an event in milliseconds, the number of events, and their bytes. */
-const LOG_MS = 30 * 86_400_000
-const MOST_LOGGED = 100_000
-export const MOST_LOG_BYTES = 64 * 1024 * 1024
-/** Events deleted in one step. */
-const EXPIRED = 1_000
-
-const eventShape = once(() => v.record(v.string(), v.unknown()))
-
-class EventLog {
-  readonly #sql: () => SqlStorage
-
-  constructor(sql: () => SqlStorage) {
-    this.#sql = sql
+  /** Selects the documents that rules have made. */
+  #made(seqs: Iterable<number>): Set<number> {
+    const rows = this.#sql.exec<{ seq: number }>(
+      'SELECT DISTINCT seq FROM analytics_documents WHERE seq IN (SELECT value FROM json_each(?))',
+      JSON.stringify([...seqs]),
+    )
+    return new Set(rows.toArray().map(({ seq }) => seq))
   }
 
+  // ===========================================================================
+  // The log of the collection's `log` rules.
+
   /** Adds an event, and deletes the oldest ones beyond the limits. */
-  add({ rule, user, event }: LogRecord, now: number): void {
-    const { seq, upto } = this.#sql()
+  #log({ rule, user, event }: LogRecord, now: number): void {
+    const { seq, upto } = this.#sql
       .exec<{ seq: number; upto: number }>(
         `INSERT INTO analytics_log (rule, user, at, event, upto) SELECT ?1, ?2, ?3, ?4,
           coalesce((SELECT upto FROM analytics_log ORDER BY seq DESC LIMIT 1), 0) + octet_length(?4)
@@ -456,11 +474,11 @@ class EventLog {
       .one()
     const isBeyond = 'seq <= ? OR upto - octet_length(event) < ?'
     const bounds = [seq - MOST_LOGGED, upto - MOST_LOG_BYTES]
-    const [oldest] = this.#sql()
+    const [oldest] = this.#sql
       .exec(`SELECT 1 FROM (SELECT * FROM analytics_log ORDER BY seq LIMIT 1) WHERE ${isBeyond}`, ...bounds)
       .toArray()
     if (oldest === undefined) return
-    this.#sql().exec(
+    this.#sql.exec(
       `DELETE FROM analytics_log WHERE seq IN (SELECT seq FROM analytics_log ORDER BY seq LIMIT ?) AND (${isBeyond})`,
       EXPIRED,
       ...bounds,
@@ -469,7 +487,7 @@ class EventLog {
 
   /** A user's latest events, newest first. */
   events(rule: string, user: string, most: number): Record<string, unknown>[] {
-    return this.#sql()
+    return this.#sql
       .exec<{ event: string }>(
         'SELECT event FROM analytics_log WHERE rule = ? AND user = ? ORDER BY seq DESC LIMIT ?',
         rule,
@@ -480,20 +498,9 @@ class EventLog {
       .map(({ event }) => v.parse(eventShape(), JSON.parse(event)))
   }
 
-  /** Erases the log of a rule, or only one user's events in it. @returns how many events it had */
-  forget(rule: string, user?: string): number {
-    return this.#sql()
-      .exec(
-        'DELETE FROM analytics_log WHERE rule = ? AND user = coalesce(?, user) RETURNING seq',
-        rule,
-        user ?? null,
-      )
-      .toArray().length
-  }
-
   /** Deletes some events that are too old. @returns milliseconds until the next one is */
-  expire(now: number): number | undefined {
-    const expired = this.#sql()
+  #expire(now: number): number | undefined {
+    const expired = this.#sql
       .exec(
         `DELETE FROM analytics_log WHERE at <= ?
           AND seq IN (SELECT seq FROM analytics_log ORDER BY seq LIMIT ?) RETURNING seq`,
@@ -502,58 +509,9 @@ class EventLog {
       )
       .toArray().length
     if (expired === EXPIRED) return 0
-    const [oldest] = this.#sql()
+    const [oldest] = this.#sql
       .exec<{ at: number }>('SELECT at FROM analytics_log ORDER BY seq LIMIT 1')
       .toArray()
     return oldest && Math.max(1_000, oldest.at + LOG_MS - now)
-  }
-}
-
-// =============================================================================
-// Records which documents analytics rules have made from queries. Beyond its limit, a rule deletes the rarest of its
-// own documents. Typesense deletes any documents of the destination; here documents that were loaded, or that another
-// rule keeps, stay.
-
-/** Documents deleted in one step. */
-const TRIMMED = 200
-
-class KeptQueries {
-  readonly #store: Store
-
-  constructor(store: Store) {
-    this.#store = store
-  }
-
-  /** Selects the documents that rules have made. */
-  made(seqs: Iterable<number>): Set<number> {
-    const rows = this.#store.sql.exec<{ seq: number }>(
-      'SELECT DISTINCT seq FROM analytics_documents WHERE seq IN (SELECT value FROM json_each(?))',
-      JSON.stringify([...seqs]),
-    )
-    return new Set(rows.toArray().map(({ seq }) => seq))
-  }
-
-  keep(rule: string, seq: number): void {
-    this.#store.sql.exec('INSERT OR IGNORE INTO analytics_documents (seq, rule) VALUES (?, ?)', seq, rule)
-  }
-
-  /** Deletes some of a rule's documents beyond the most frequent ones. @returns whether all are deleted */
-  trim(rule: string, most: number): boolean {
-    const { sql } = this.#store
-    // Documents that somebody deleted sort last.
-    const rare = sql
-      .exec<{ seq: number; id: string | null }>(
-        `SELECT kept.seq, id FROM analytics_documents AS kept LEFT JOIN documents ON documents.seq = kept.seq
-          WHERE rule = ? ORDER BY body->>'$.count' DESC, kept.seq DESC LIMIT ? OFFSET ?`,
-        rule,
-        TRIMMED,
-        most,
-      )
-      .toArray()
-    for (const { seq, id } of rare) {
-      sql.exec('DELETE FROM analytics_documents WHERE seq = ? AND rule = ?', seq, rule)
-      if (id !== null && this.made([seq]).size === 0) this.#store.remove(seq, id)
-    }
-    return rare.length < TRIMMED
   }
 }

@@ -3,65 +3,15 @@ import type { EmbeddingModel } from '../../models/embedding-model'
 import type { Reranker } from '../../models/reranker'
 import type { PassageReader } from '../../models/static-embedder/reader'
 import { changesOf } from '../changes'
-import type { FilterJoin, FilterNode, JoinedDocuments } from '../filter/parse'
 import { KeptUntilWrite, type Memory } from '../memory'
 import type { ColumnMemory } from '../schema/column-memory'
 import type { StoredSchema } from '../schema/layout'
 import type { Curation } from '../sets/curation'
 import type { Synonym } from '../sets/synonym'
-import type { Document, Field, JoinAnswer, JoinPlace, JoinQuestion, SearchScope } from '../types'
+import type { Document, Field } from '../types'
 import type { VectorIndex } from '../vectors/vector-index'
 import type { EmbeddedAhead } from './embedded-ahead'
-
-// =============================================================================
-// A search's access to other collections. joins.ts implements it, and the Collection object provides the port.
-
-/** How a collection reaches others. */
-export interface JoinPort {
-  objectId: string
-  /** @throws ApiError what the other collection answers */
-  ask(place: JoinPlace, question: JoinQuestion): Promise<JoinAnswer>
-  /** Ends the answer to the question with this ticket: nobody waits for it any more. */
-  abandon(place: JoinPlace, ticket: string): void
-  /** The object of a collection or alias. */
-  lookUp(name: string): Promise<string | undefined>
-  /** Makes the keys of a field here. @throws ApiError 400 */
-  ensureKeyed(field: string): Promise<void>
-}
-
-/** How documents of two collections are related. */
-export interface Relation {
-  /** the field here, and the field there if this collection is the one that refers */
-  on: string
-  target?: string
-  /** the reference field holds a list */
-  array: boolean
-}
-
-/** The joins of one search. */
-export interface SearchJoins {
-  readonly filter: FilterNode | undefined
-  readonly scope: SearchScope
-  /** for `compileFilter`: the filter's joins, evaluated */
-  readonly documents: JoinedDocuments
-  /** Whether a join is only in the key's own filter. Its documents are shown only if the request asks for them. */
-  isKeys(join: FilterJoin): boolean
-  /**
-   * @param parameter where the join is, for the error
-   * @throws ApiError 400, the same for a name that the key may not read
-   */
-  place(name: string, parameter: string): JoinPlace
-  /** Whether a join is with this collection, whatever name it uses. */
-  isWith(join: FilterJoin, place: JoinPlace): boolean
-  /** Whether a name in exclude_fields is this collection's. */
-  isCalled(name: string, place: JoinPlace): boolean
-  /** The relation with another collection. @throws ApiError 400 when neither refers to the other */
-  relation(place: JoinPlace): Promise<Relation>
-  /** @throws ApiError what the other collection answers */
-  ask(place: JoinPlace, asked: Pick<JoinQuestion, 'filter' | 'want' | 'trusted'>): Promise<JoinAnswer>
-  /** The keys of documents here, as JSON texts. */
-  keysOf(seqs: readonly number[], on: string): { seq: number; key: string }[]
-}
+import type { JoinPort, Joins } from './joins'
 
 // =============================================================================
 // Caches whole replies of searches that ask for it (`use_cache`), until something is written that they depend on.
@@ -128,7 +78,7 @@ export interface SearchContext {
   /** how to reach other collections; absent in an object without a name */
   port?: JoinPort
   /** the joins of this search */
-  joins?: SearchJoins
+  joins?: Joins
   /** cached replies; without it nothing is cached */
   replies?: KeptReplies
   /** how many documents the collection has */

@@ -29,11 +29,11 @@ import { typosAllowed } from '../text/similar'
 import { beginning, compare, comparedTokens } from '../text/terms'
 import type { Document, FacetCounts, FacetQuestion, Field, JoinPlace } from '../types'
 import type { Candidates } from './candidates'
-import type { SearchContext, SearchJoins } from './context'
+import type { SearchContext } from './context'
 import { groupsOfBlocks, NO_GROUP } from './grouping'
 import { highlightFacet } from './hits'
 import { shownOf } from './join-attach'
-import { excludesIn } from './joins'
+import { excludesIn, type Joins } from './joins'
 import { Columns, eachBlock, type MatchSet, seqsOf, sizeOf } from './match-set'
 import type { Pace } from './pace'
 
@@ -609,7 +609,7 @@ async function countJoinedFacets(
   return counts
 }
 
-function placeOf(joins: SearchJoins, collection: string): JoinPlace {
+function placeOf(joins: Joins, collection: string): JoinPlace {
   if (Object.hasOwn(joins.scope.joins ?? {}, collection)) return joins.place(collection, 'facet_by')
   throw new ApiError(400, `${PROBLEM}Referenced collection \`${collection}\` not found.`)
 }
@@ -617,7 +617,7 @@ function placeOf(joins: SearchJoins, collection: string): JoinPlace {
 /** The related documents of matches, by their sequence numbers there. */
 async function relatedTo(
   context: SearchContext,
-  joins: SearchJoins,
+  joins: Joins,
   place: JoinPlace,
   seqs: readonly number[],
   pace: Pace,

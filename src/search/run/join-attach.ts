@@ -10,8 +10,8 @@ import { findField } from '../schema/schema'
 import { leaves } from '../schema/values'
 import { atOnce } from '../steps'
 import type { Document, DocumentQuestion, JoinPlace } from '../types'
-import type { Relation, SearchContext, SearchJoins } from './context'
-import { bracketed, excludesIn, includesIn, type JoinInclude } from './joins'
+import type { SearchContext } from './context'
+import { bracketed, excludesIn, includesIn, type JoinInclude, type Joins, type Relation } from './joins'
 import { setOf } from './match-set'
 import type { Pace } from './pace'
 
@@ -70,7 +70,7 @@ export async function attachJoins(
 }
 
 /** As in Typesense, collections in the filter's joins are shown, unless only a scoped key names them. */
-function defaults(joins: SearchJoins, named: readonly JoinInclude[]): JoinInclude[] {
+function defaults(joins: Joins, named: readonly JoinInclude[]): JoinInclude[] {
   if (joins.scope.includes) return []
   const known = new Set(named.map(({ collection }) => collection))
   return joinsOf(joins.filter).flatMap((join) => {
@@ -82,7 +82,7 @@ function defaults(joins: SearchJoins, named: readonly JoinInclude[]): JoinInclud
 
 async function relatedDocuments(
   context: SearchContext,
-  joins: SearchJoins,
+  joins: Joins,
   include: JoinInclude,
   exclude: string,
   seqs: readonly number[],
@@ -131,7 +131,7 @@ const both = (before: Related | undefined, more: Related, limit: number): Relate
 }
 
 /** @returns undefined when another join of the filter may lead there */
-async function relationOrLink(joins: SearchJoins, place: JoinPlace): Promise<Relation | undefined> {
+async function relationOrLink(joins: Joins, place: JoinPlace): Promise<Relation | undefined> {
   try {
     return await joins.relation(place)
   } catch (error) {
@@ -144,7 +144,7 @@ async function relationOrLink(joins: SearchJoins, place: JoinPlace): Promise<Rel
 /** Documents that a joined collection refers to: the other side of a link collection. */
 async function throughLink(
   context: SearchContext,
-  joins: SearchJoins,
+  joins: Joins,
   include: JoinInclude,
   { exclude, sortBy, limit }: DocumentQuestion,
   seqs: readonly number[],
@@ -178,7 +178,7 @@ async function throughLink(
  */
 function withinObject(
   { schema }: SearchContext,
-  joins: SearchJoins,
+  joins: Joins,
   place: JoinPlace,
   { on, target }: Relation,
 ): string | undefined {
@@ -263,7 +263,7 @@ type Shown = Map<number, string>
  */
 export function shownOf(
   context: SearchContext,
-  joins: SearchJoins,
+  joins: Joins,
   place: JoinPlace,
   seqs: readonly number[],
 ): Map<string, number[]> {
@@ -279,7 +279,7 @@ export function shownOf(
 /** @returns undefined if this part of the filter does not join the collection */
 function conditions(
   context: SearchContext,
-  joins: SearchJoins,
+  joins: Joins,
   place: JoinPlace,
   node: FilterNode,
   seqs: readonly number[],
@@ -313,7 +313,7 @@ function combined(kind: 'and' | 'or', a: string, b: string): string {
 
 function passed(
   { sql, schema, columns }: SearchContext,
-  joins: SearchJoins,
+  joins: Joins,
   node: FilterNode,
   seqs: readonly number[],
 ): number[] {

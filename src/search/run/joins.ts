@@ -7,22 +7,43 @@
 import { ApiError } from '../../errors'
 import { mapFew } from '../../lib/few'
 import { keysIn } from '../documents/join-keys'
-import {
-  type FilterJoin,
-  type FilterNode,
-  type JoinedDocuments,
-  joinKey,
-  joinsOf,
-  parseFilter,
-  readJoin,
-} from '../filter/parse'
+import { type FilterJoin, type FilterNode, joinKey, joinsOf, parseFilter, readJoin } from '../filter/parse'
 import { jsonLists, splitOutside, withoutQuoted } from '../fragment'
 import { MAX_JOINS } from '../limits'
 import { referenceOf } from '../schema/field'
 import { isArray, isReference, type StoredSchema } from '../schema/layout'
 import { requireFilled } from '../schema/tables'
 import type { Field, JoinAnswer, JoinPlace, JoinQuestion, SearchParameters, SearchScope } from '../types'
-import type { JoinPort, Relation, SearchContext, SearchJoins } from './context'
+
+/** How a collection reaches others. The Collection object provides it. */
+export interface JoinPort {
+  objectId: string
+  /** @throws ApiError what the other collection answers */
+  ask(place: JoinPlace, question: JoinQuestion): Promise<JoinAnswer>
+  /** Ends the answer to the question with this ticket: nobody waits for it any more. */
+  abandon(place: JoinPlace, ticket: string): void
+  /** The object of a collection or alias. */
+  lookUp(name: string): Promise<string | undefined>
+  /** Makes the keys of a field here. @throws ApiError 400 */
+  ensureKeyed(field: string): Promise<void>
+}
+
+/** How documents of two collections are related. */
+export interface Relation {
+  /** the field here, and the field there if this collection is the one that refers */
+  on: string
+  target?: string
+  /** the reference field holds a list */
+  array: boolean
+}
+
+/** The collection that is searched. */
+interface Searched {
+  readonly sql: SqlStorage
+  readonly schema: StoredSchema
+  /** absent in an object without a name */
+  readonly port?: JoinPort
+}
 
 /** How many questions one search sends at the same time. An object has six connections. */
 const AT_ONCE = 4
@@ -44,16 +65,17 @@ function requireFew(params: SearchParameters): void {
   if (count.length > MAX_JOINS) throw new ApiError(400, `A search takes at most ${MAX_JOINS} joins.`)
 }
 
-export class Joins implements SearchJoins {
+/** The joins of one search. */
+export class Joins {
   readonly filter: FilterNode | undefined
-  readonly #context: SearchContext
-  readonly #port: JoinPort | undefined
-  readonly #scope: SearchScope
+  readonly scope: SearchScope
+  /** for `Filter`: the filter's joins, evaluated */
+  readonly documents = new Map<string, ArrayLike<number>>()
+  readonly #context: Searched
   readonly #until: number
   readonly #depth: number
   readonly #caller: AbortSignal | undefined
   readonly #relations = new Map<string, Promise<Relation>>()
-  readonly #documents = new Map<string, ArrayLike<number>>()
   readonly #own: FilterNode | undefined
   /** the joins of a scoped key's own filter */
   readonly #trusted: Set<string>
@@ -65,7 +87,7 @@ export class Joins implements SearchJoins {
    * @param trusted the part of the filter that comes from a scoped key's own joins
    */
   constructor(
-    context: SearchContext,
+    context: Searched,
     params: SearchParameters,
     scope: SearchScope,
     {
@@ -77,8 +99,7 @@ export class Joins implements SearchJoins {
   ) {
     requireFew(params)
     this.#context = context
-    this.#port = context.port
-    this.#scope = scope
+    this.scope = scope
     this.#until = until
     this.#depth = depth
     this.#caller = caller
@@ -90,35 +111,35 @@ export class Joins implements SearchJoins {
     this.#trusted = new Set([own, parseFilter(trusted)].flatMap(joinsOf).map(joinKey))
   }
 
-  get #reach(): JoinPort {
-    if (this.#port === undefined) throw new ApiError(400, 'This collection cannot be joined.')
-    return this.#port
+  get #port(): JoinPort {
+    const { port } = this.#context
+    if (port === undefined) throw new ApiError(400, 'This collection cannot be joined.')
+    return port
   }
 
-  get documents(): JoinedDocuments {
-    return this.#documents
-  }
-
-  get scope(): SearchScope {
-    return this.#scope
-  }
-
+  /** Whether a join is only in the key's own filter. Its documents are shown only if the request asks for them. */
   isKeys(join: FilterJoin): boolean {
     return this.#trusted.has(joinKey(join))
   }
 
+  /**
+   * @param parameter where the join is, for the error
+   * @throws ApiError 400, the same for a name that the key may not read
+   */
   place(name: string, parameter: string): JoinPlace {
-    const { joins = {} } = this.#scope
+    const { joins = {} } = this.scope
     if (Object.hasOwn(joins, name)) return joins[name]!
     throw new ApiError(400, `Referenced collection \`${name}\` in \`${parameter}\` not found.`)
   }
 
+  /** Whether a join is with this collection, whatever name it uses. */
   isWith(join: FilterJoin, { objectId }: JoinPlace): boolean {
     return this.place(join.collection, 'filter_by').objectId === objectId
   }
 
+  /** Whether a name in exclude_fields is this collection's. */
   isCalled(name: string, { objectId }: JoinPlace): boolean {
-    const { joins = {}, excluded = {} } = this.#scope
+    const { joins = {}, excluded = {} } = this.scope
     return [
       Object.hasOwn(joins, name) && joins[name]!.objectId,
       Object.hasOwn(excluded, name) && excluded[name],
@@ -131,10 +152,11 @@ export class Joins implements SearchJoins {
     await mapFew([...joins], AT_ONCE, async ([key, { collection, filter }]) => {
       const place = this.place(collection, 'filter_by')
       const answer = await this.ask(place, { filter, trusted: this.#trusted.has(key), want: 'keys' })
-      this.#documents.set(key, await this.#withKeys(answer))
+      this.documents.set(key, await this.#withKeys(answer))
     })
   }
 
+  /** The relation with another collection. @throws ApiError 400 when neither refers to the other */
   relation(place: JoinPlace): Promise<Relation> {
     const known = this.#relations.get(place.objectId)
     if (known !== undefined) return known
@@ -148,13 +170,14 @@ export class Joins implements SearchJoins {
   }
 
   async #forward(place: JoinPlace): Promise<Relation | undefined> {
-    const field = await referring(this.#context.schema, place, this.#reach.lookUp)
+    const field = await referring(this.#context.schema, place, this.#port.lookUp)
     return field && { on: field.name, target: referenceOf(field).field, array: isArray(field) }
   }
 
+  /** @throws ApiError what the other collection answers */
   async ask(place: JoinPlace, asked: Pick<JoinQuestion, 'filter' | 'want' | 'trusted'>): Promise<JoinAnswer> {
     const forward = await this.#forward(place)
-    const port = this.#reach
+    const port = this.#port
     const ticket = this.#caller && crypto.randomUUID()
     const leave = () => port.abandon(place, ticket!)
     this.#caller?.addEventListener('abort', leave)
@@ -163,7 +186,7 @@ export class Joins implements SearchJoins {
       asker: { objectId: port.objectId, name: this.#context.schema.name },
       target: forward?.target,
       only: restriction(this.#own, (join) => this.isWith(join, place)) ?? '',
-      scope: this.#scope,
+      scope: this.scope,
       history: place.history,
       cutoffMs: Math.max(1, this.#until - performance.now()),
       depth: this.#depth - 1,
@@ -192,6 +215,7 @@ export class Joins implements SearchJoins {
     return Float64Array.from(found).sort()
   }
 
+  /** The keys of documents here, as JSON texts. */
   keysOf(seqs: readonly number[], on: string): { seq: number; key: string }[] {
     const relation = keysIn(on, 'seq')
     return jsonLists(seqs.map(String)).flatMap((list) =>

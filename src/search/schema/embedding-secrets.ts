@@ -48,45 +48,30 @@ export const maskConfig = <T extends Record<string, unknown>>(config: T): T & { 
     api_key?: string
   }
 
-function mapConfig(
-  config: Record<string, unknown>,
-  change: (secret: Secret) => Secret,
-): Record<string, unknown> {
-  const changed = mapIn(config, SECRETS, change)
-  if (!isObject(config.service_account)) return changed
-  return { ...changed, service_account: mapIn(config.service_account, ACCOUNT_SECRETS, change) }
-}
+/** The credentials of a config. */
+const secretsOf = (config: Record<string, unknown>): Secret[] =>
+  [
+    ...SECRETS.map((name) => config[name]),
+    ...(isObject(config.service_account)
+      ? ACCOUNT_SECRETS.map((name) => (config.service_account as Record<string, unknown>)[name])
+      : []),
+  ].filter(isSecret)
 
-function mapIn(
-  config: Record<string, unknown>,
-  names: string[],
-  change: (secret: Secret) => Secret,
-): Record<string, unknown> {
-  const changed = { ...config }
-  for (const name of names) {
-    const secret = config[name]
-    if (isSecret(secret)) changed[name] = change(secret)
-  }
-  return changed
-}
-
-async function changeIn<T extends Record<string, unknown>>(
-  config: T,
-  names: string[],
-  change: Change,
-): Promise<T> {
+function mapConfig<T extends Record<string, unknown>>(config: T, change: (secret: Secret) => Secret): T {
   const changed: Record<string, unknown> = { ...config }
-  for (const name of names) {
-    const secret = config[name]
-    if (isSecret(secret)) changed[name] = await change(secret)
+  for (const name of SECRETS) if (isSecret(config[name])) changed[name] = change(config[name])
+  if (isObject(config.service_account)) {
+    const account = { ...config.service_account }
+    for (const name of ACCOUNT_SECRETS) if (isSecret(account[name])) account[name] = change(account[name])
+    changed.service_account = account
   }
   return changed as T
 }
 
 async function changeConfig<T extends EmbeddingModelConfig>(config: T, change: Change): Promise<T> {
-  const changed = await changeIn(config, SECRETS, change)
-  if (!isObject(config.service_account)) return changed
-  return { ...changed, service_account: await changeIn(config.service_account, ACCOUNT_SECRETS, change) }
+  const changed = new Map<Secret, Secret>()
+  for (const secret of secretsOf(config)) changed.set(secret, await change(secret))
+  return mapConfig(config, (secret) => changed.get(secret)!)
 }
 
 async function changeFields(fields: Field[], change: Change): Promise<Field[]> {
