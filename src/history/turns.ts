@@ -94,14 +94,12 @@ export function recentMessages(
       if (left.has(String(row.id))) continue
       if (total > bytes) return { messages: messages.reverse(), complete: false }
       const message = messageOf(row)
-      total += encoder.encode(promptText(message.content)).byteLength
+      total += new TextEncoder().encode(promptText(message.content)).byteLength
       messages.push(message)
     }
     if (rows.length < most) return { messages: messages.reverse(), complete: true }
   }
 }
-
-const encoder = new TextEncoder()
 
 const messageOf = ({ id, role, message, parts, model, timestamp }: Row): StoredMessage => ({
   documentId: String(id),

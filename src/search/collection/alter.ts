@@ -135,14 +135,13 @@ function parseAlteration(body: unknown, schema: StoredSchema): Alteration {
   if ('fields' in body) {
     if (!Array.isArray(body.fields) || body.fields.length === 0) refuse(FIELDS_MESSAGE)
     parseFieldChanges(body.fields, schema, alteration)
-    alteration.echo.fields = body.fields.map(echoed)
+    // The reply shows a change masked, with the default that Typesense 30 adds.
+    alteration.echo.fields = body.fields.map((change: Json) =>
+      'drop' in change ? change : { truncate_len: DEFAULT_LENGTH, ...maskField(change) },
+    )
   }
   return alteration
 }
-
-/** A change as the reply shows it: masked, with the default that Typesense 30 adds. */
-const echoed = (change: Json): Json =>
-  'drop' in change ? change : { truncate_len: DEFAULT_LENGTH, ...maskField(change) }
 
 function parseFieldChanges(changes: unknown[], schema: StoredSchema, alteration: Alteration): void {
   const known = new Map(schema.fields.map((field) => [field.name, field]))

@@ -27,8 +27,6 @@ const jobShape = once(() =>
     /** sequence numbers: the next document, and the first one that is too new for this job */
     next: v.number(),
     until: v.number(),
-    /** the next document while former fields are kept: a version that does not keep them begins again at `next`, which is 0 */
-    ahead: v.optional(v.number()),
     carried: v.array(v.object({ name: v.string(), table: v.string() })),
   }),
 )
@@ -74,13 +72,9 @@ export class Reindex {
     const job = this.#job
     if (job === undefined) return undefined
     const [row] = this.#store.sql
-      .exec<{ count: number }>('SELECT count(*) AS count FROM documents WHERE seq < ?', this.#nextOf(job))
+      .exec<{ count: number }>('SELECT count(*) AS count FROM documents WHERE seq < ?', job.next)
       .toArray()
     return row!.count
-  }
-
-  #nextOf({ next, ahead = 0 }: Job): number {
-    return this.#store.former === undefined ? next : ahead
   }
 
   /** Waits for the end of the job, but no longer than others have waited before. @returns whether it has ended */
@@ -117,7 +111,7 @@ export class Reindex {
     const seqs = columnOf<number>(
       this.#store.sql,
       `SELECT seq FROM documents WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ${limit}`,
-      this.#nextOf(job),
+      job.next,
       job.until,
     )
 
@@ -147,8 +141,7 @@ export class Reindex {
       for (const { table } of job.carried) store.sql.exec(`DROP TABLE IF EXISTS ${table}`)
       store.completeFields()
     }
-    const done = store.former === undefined ? { next } : { ahead: next }
-    writeMeta(store.sql, 'reindex', last ? undefined : { ...job, ...done })
+    writeMeta(store.sql, 'reindex', last ? undefined : { ...job, next })
   }
 
   /** Indexes a document before its turn, since a write must not meet a vector that it has not got back yet. */

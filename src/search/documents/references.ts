@@ -38,7 +38,10 @@ export async function referenceFaults(
   items: readonly Incoming[],
   ask: AskReference,
 ): Promise<(ApiError | undefined)[]> {
-  const drafts = items.map(({ document }) => (typeof document === 'string' ? parsed(document) : document))
+  // Ignore lines that do not parse. Writing them reports the error.
+  const drafts = items.map(({ document }) =>
+    typeof document === 'string' ? unlessRefused(() => parseDocument(document)) : document,
+  )
   const faults: (ApiError | undefined)[] = items.map(() => undefined)
   await Promise.all(
     store.plan.references.map(async (plan) => {
@@ -68,9 +71,6 @@ export async function referenceFaults(
 
 const isKey = (value: unknown): boolean =>
   typeof value === 'string' || typeof value === 'bigint' || Number.isInteger(value)
-
-/** Ignore lines that do not parse. Writing them reports the error. */
-const parsed = (line: string): Draft | undefined => unlessRefused(() => parseDocument(line))
 
 const refused = (message: string): ApiError => new ApiError(400, message)
 

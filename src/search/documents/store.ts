@@ -342,7 +342,9 @@ export class Store {
   #isIndexed(seq: number, texts: Texts): boolean {
     if (this.isReindexing()) return false
     const old = this.read([seq], true, true).get(seq)
-    return old !== undefined && isSameText(texts, this.#texts[0].texts(old))
+    if (old === undefined) return false
+    const others = this.#texts[0].texts(old)
+    return texts.every((text, number) => text === others[number])
   }
 
   remove(seq: number, id: string): void {
@@ -440,11 +442,6 @@ export class Store {
 /** A text for each searched field of the plan; undefined where the document has none. */
 type Texts = readonly (string | undefined)[]
 
-const isSameText = (texts: Texts, others: Texts): boolean =>
-  texts.every((text, number) => text === others[number])
-
-const hasText = (texts: Texts): boolean => texts.some((text) => text !== undefined)
-
 /** The index entries of a document. */
 interface TextEntry {
   seq: number
@@ -503,7 +500,7 @@ class TextEntries {
   }
 
   #entry(seq: number, texts: Texts): TextEntry {
-    if (!hasText(texts)) return { seq, columns: undefined, infixes: [] }
+    if (texts.every((text) => text === undefined)) return { seq, columns: undefined, infixes: [] }
     const columns = { stems: this.#prepared(STEMS, texts), words: this.#prepared(WORDS, texts) }
     return { seq, columns, infixes: this.#infixWords(texts) }
   }
@@ -619,11 +616,13 @@ export const isExcluded = (field: string, exclude: string): boolean =>
     name.endsWith('*') ? field.startsWith(name.slice(0, -1)) : field === name || field.startsWith(`${name}.`),
   )
 
-const isJoin = (name: string): boolean => name.startsWith('$') && name.includes('(')
-
 function parseSelection(list: string): Selection | undefined {
   // `$other(...)` is a join, with commas of its own. run/join-attach.ts reads it.
-  const names = (list.includes('$') ? splitOutside(list).filter((name) => !isJoin(name)) : list.split(','))
+  const names = (
+    list.includes('$')
+      ? splitOutside(list).filter((name) => !(name.startsWith('$') && name.includes('(')))
+      : list.split(',')
+  )
     .map((name) => name.trim())
     .filter((name) => name !== '')
   if (names.length === 0) return undefined

@@ -179,7 +179,11 @@ export class Writer {
   }
 
   #seqsOf(items: Parsed[]): Seqs {
-    const ids = items.flatMap((item) => item.id ?? (item.draft instanceof ApiError ? [] : rawId(item.draft)))
+    const ids = items.flatMap(({ id, draft }) => {
+      if (id !== undefined) return id
+      const own = !(draft instanceof ApiError) && Object.hasOwn(draft, 'id') && draft.id
+      return typeof own === 'string' ? own.toWellFormed() : []
+    })
     return ids.length === 0 ? new Map() : this.#store.find(ids)
   }
 
@@ -201,7 +205,7 @@ export class Writer {
     draft.id = id
     if (seq !== undefined && store.schema.filling !== undefined) store.beforeWrite(seq)
 
-    const operates = hasOperations(draft)
+    const operates = Object.hasOwn(draft, KEY)
     const stored = operates && seq !== undefined ? store.read([seq], true, true).get(seq) : undefined
     if (operates) applyOperations(draft, store.plan, stored)
     const dirty = item.dirtyValues ?? (store.plan.coerces ? 'coerce_or_reject' : 'reject')
@@ -299,9 +303,6 @@ function parse({ document, ...rest }: Incoming): Parsed {
   }
 }
 
-const rawId = (draft: Draft): string[] =>
-  Object.hasOwn(draft, 'id') && typeof draft.id === 'string' ? [draft.id.toWellFormed()] : []
-
 function collect<T>(work: () => T): T | ApiError {
   try {
     return work()
@@ -353,8 +354,6 @@ function invalidEmbedding(plan: FieldPlan): never {
 // `$operations` of a document: `{"increment": {"likes": 1}}` adds to the stored value.
 
 const KEY = '$operations'
-
-const hasOperations = (draft: Draft): boolean => Object.hasOwn(draft, KEY)
 
 function refuse(message: string): never {
   throw new ApiError(400, message)

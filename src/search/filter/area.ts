@@ -87,25 +87,18 @@ const MAX_AREAS = 12
 /** The mean radius, in metres. */
 const EARTH_RADIUS = 6371008.8
 
-type Circle = Exclude<PlaceArea, { corners: number[] }>
-
-/** @throws ApiError 400 */
-function areasOf(field: Field, { values }: FilterClause): PlaceArea[] {
-  requireFew(field, values.length)
-  return values.map(({ text }) => readArea(field, text))
-}
-
 /** Whether a place is inside. */
 type IsInside = (latitude: number, longitude: number) => boolean
 
 /** Tests of a place, one for each area of a clause. @throws ApiError 400 */
-export const areaTests = (field: Field, clause: FilterClause): IsInside[] =>
-  areasOf(field, clause).map((area) => ('meters' in area ? within(area) : contains(area.corners, STRIPS)))
-
-const within =
-  ({ latitude, longitude, meters }: Circle): IsInside =>
-  (y, x) =>
-    distance(latitude, longitude, y, x) <= meters
+export function areaTests(field: Field, { values }: FilterClause): IsInside[] {
+  requireFew(field, values.length)
+  return values.map(({ text }): IsInside => {
+    const area = readArea(field, text)
+    if ('corners' in area) return contains(area.corners, STRIPS)
+    return (y, x) => distance(area.latitude, area.longitude, y, x) <= area.meters
+  })
+}
 
 const radians = (degrees: number) => (degrees * Math.PI) / 180
 

@@ -60,11 +60,11 @@ export function clauseTest(
 ): ValuesTest {
   const negated = isNegated(clause)
   if (clause.values.length === 0) return () => negated
-  const some = isPresence(clause) ? isPresent : textOrValuesTest(schema, field, clause, formOf)
+  const some: ValuesTest = isPresence(clause)
+    ? (values) => values.length > 0
+    : textOrValuesTest(schema, field, clause, formOf)
   return negated ? (values) => !some(values) : some
 }
-
-const isPresent: ValuesTest = (values) => values.length > 0
 
 const textOrValuesTest = (
   schema: StoredSchema,
@@ -206,9 +206,8 @@ function textTest(schema: StoredSchema, field: Field, clause: FilterClause): Tex
       return time >= times[0] && time <= times[1]
     }
   }
-  const exact = exactTexts(clause)
-  if (exact !== undefined) {
-    const wanted = new Set(exact)
+  if (clause.values.every(({ exact }) => exact)) {
+    const wanted = new Set(clause.values.map(({ text }) => text))
     return (text) => wanted.has(text())
   }
   const passes = patternsTest(patterns, whole)
@@ -407,10 +406,6 @@ const isUseful = ({ form, phrase }: Pattern, whole: boolean): boolean => form !=
 const comparesWhole = ({ operator, values, list }: FilterClause): boolean =>
   operator === ':=' || operator === ':!=' || (list && values.some(({ phrase }) => phrase))
 
-/** The texts that a value has to equal letter by letter; undefined if normal forms are compared. */
-const exactTexts = ({ values }: FilterClause): string[] | undefined =>
-  values.every(({ exact }) => exact) ? values.map(({ text }) => text) : undefined
-
 /**
  * An FTS5 expression of word_index that every document with a clause's words meets, and further ones.
  * @returns undefined if it would find no fewer documents than there are, or takes longer than to read them
@@ -578,14 +573,12 @@ export function objectTest(
 export function impliedBy(node: FilterNode, path: string): FilterNode | undefined {
   if (node.kind === 'object' || node.kind === 'join') return undefined
   if (node.kind === 'clause') {
-    return isNegated(node) || hasUnequal(node) ? undefined : { ...node, field: `${path}.${node.field}` }
+    // A value like `!=5` in a list is about the numbers of one object. Another object of the document may have a 5.
+    const isUnequal = node.list && node.values.some(({ text }) => text.startsWith('!'))
+    return isNegated(node) || isUnequal ? undefined : { ...node, field: `${path}.${node.field}` }
   }
   const implied = node.children.map((child) => impliedBy(child, path))
   const known = implied.filter((child) => child !== undefined)
   if (known.length === 0 || (node.kind === 'or' && known.length < implied.length)) return undefined
   return known.length === 1 ? known[0] : { kind: node.kind, children: known }
 }
-
-/** A value like `!=5` in a list is about the numbers of one object. Another object of the document may have a 5. */
-const hasUnequal = ({ list, values }: FilterClause): boolean =>
-  list && values.some(({ text }) => text.startsWith('!'))

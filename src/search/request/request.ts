@@ -562,23 +562,15 @@ export interface Metric {
   weight: number
 }
 
-/** What this file reads and changes of a search request. */
-interface Paged {
-  groupBy: string[]
-  offset: number
-  perPage: number
-  diversity: DiversityRequest
-}
-
 /**
  * The request, widened to find all hits that are diversified.
  * @throws ApiError 400 if the fields of the curation cannot be compared, or the search groups its hits
  */
-export function diversifying<Request extends Paged>(
-  request: Request,
+export function diversifying(
+  request: SearchRequest,
   { similarity_metric: metrics }: Diversity,
   schema: StoredSchema,
-): Request {
+): SearchRequest {
   if (request.groupBy.length > 0) throw new ApiError(400, 'Diversity is not supported along with group_by.')
   const compared = metrics.map(({ field: name, method, weight }) => {
     const field = findField(schema, name)

@@ -48,7 +48,8 @@ export class KeptReplies {
     const kept = all.get(key)
     if (kept === undefined) return undefined
     const age = Date.now() - kept.at
-    if (age < 1_000 * Math.min(kept.seconds, seconds) && isSame(kept.on, on)) return kept.text
+    const isSame = kept.on.length === on.length && kept.on.every((each, at) => each === on[at])
+    if (age < 1_000 * Math.min(kept.seconds, seconds) && isSame) return kept.text
     all.delete(key)
     return undefined
   }
@@ -63,9 +64,6 @@ export class KeptReplies {
     this.#kept.in(sql).set(key, { ...reply, at: Date.now() }, bytes)
   }
 }
-
-const isSame = (some: readonly unknown[], others: readonly unknown[]): boolean =>
-  some.length === others.length && some.every((each, at) => each === others[at])
 
 // =============================================================================
 // What a search needs of its collection. The Collection object provides it, and so can tests.

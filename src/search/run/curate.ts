@@ -11,7 +11,6 @@ import { changesOf } from '../changes'
 import { findRows } from '../documents/rows'
 import { documentsOf, Filter } from '../filter/filter'
 import { asNumber, comparedForm } from '../filter/test'
-import { columnOf } from '../fragment'
 import type { SearchRequest } from '../request/request'
 import { BLOCK, numberAt } from '../schema/column'
 import { hasValues, isBool, isNumber, isString, type StoredSchema } from '../schema/layout'
@@ -145,7 +144,9 @@ const tagsOf = ({ curation_tags: tags, override_tags: earlier }: SearchParameter
  */
 function tagged(curations: readonly Curation[], tags: string[]): Curation[][] {
   if (tags.length === 0) {
-    return [curations.filter(({ rule }) => rule.tags.length === 0 || isForAll(rule.tags))]
+    return [
+      curations.filter(({ rule: { tags } }) => tags.length === 0 || (tags.length === 1 && tags[0] === '*')),
+    ]
   }
   const wanted = new Set(tags)
   const some = curations.filter(({ rule }) => rule.tags.some((tag) => wanted.has(tag)))
@@ -155,8 +156,6 @@ function tagged(curations: readonly Curation[], tags: string[]): Curation[][] {
   })
   return wanted.size > 1 ? [all, some] : [some]
 }
-
-const isForAll = (tags: string[]): boolean => tags.length === 1 && tags[0] === '*'
 
 /** Whether the present is within the curation's time. */
 export function isInEffect({ effective_from_ts: from, effective_to_ts: to }: Curation): boolean {
@@ -210,7 +209,7 @@ function valuesIn(context: SearchContext, pace: Pace): FirstValue {
     known.set(name, before)
     const field = valueField(context.schema, name)
     const open = texts.filter((text) => text.length <= MOST_CHARACTERS && !before.has(text))
-    if (name === 'id') for (const id of idsAmong(context.sql, open)) before.set(id, true)
+    if (name === 'id') for (const id of findRows(context.sql, open).keys()) before.set(id, true)
     else if (field !== undefined && open.length > 0) {
       const forms = open.map((text) => formIn(context.schema, field, text))
       const { low, high } = pace.ends(context.sql)
@@ -227,13 +226,6 @@ function valuesIn(context: SearchContext, pace: Pace): FirstValue {
     return first < 0 ? undefined : first
   }
 }
-
-const idsAmong = (sql: SqlStorage, texts: readonly string[]): string[] =>
-  columnOf<string>(
-    sql,
-    'SELECT id FROM documents WHERE id IN (SELECT value FROM json_each(?))',
-    JSON.stringify(texts),
-  )
 
 /** A field that a placeholder can stand for. */
 function valueField(schema: StoredSchema, name: string): Field | undefined {

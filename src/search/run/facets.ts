@@ -592,7 +592,10 @@ async function countJoinedFacets(
   const counts: FacetCounts[][] = []
   const related = new Map<string, number[]>()
   for (const { collection, facetBy } of request.joinedFacets) {
-    const place = placeOf(joins, collection)
+    if (!Object.hasOwn(joins.scope.joins ?? {}, collection)) {
+      throw new ApiError(400, `${PROBLEM}Referenced collection \`${collection}\` not found.`)
+    }
+    const place = joins.place(collection, 'facet_by')
     const known = related.get(place.objectId) ?? (await relatedTo(context, joins, place, seqs, pace))
     related.set(place.objectId, known)
     const facets: FacetQuestion = {
@@ -607,11 +610,6 @@ async function countJoinedFacets(
     counts.push(answer.facets ?? [])
   }
   return counts
-}
-
-function placeOf(joins: Joins, collection: string): JoinPlace {
-  if (Object.hasOwn(joins.scope.joins ?? {}, collection)) return joins.place(collection, 'facet_by')
-  throw new ApiError(400, `${PROBLEM}Referenced collection \`${collection}\` not found.`)
 }
 
 /** The related documents of matches, by their sequence numbers there. */
@@ -634,26 +632,21 @@ async function relatedTo(
   return [...found].sort((a, b) => a - b)
 }
 
-/** The parameters of a search in the joined collection for these facets. */
-const facetParameters = ({ facetBy, maxFacetValues }: FacetQuestion) => ({
-  q: '*',
-  facet_by: facetBy,
-  max_facet_values: String(maxFacetValues),
-})
-
 /**
  * Parses another collection's request for facets here.
  * @throws ApiError 400 or 404 in Typesense's words
  */
 export function joinedRequest({ schema }: SearchContext, question: FacetQuestion): SearchRequest {
+  const { facetBy, maxFacetValues } = question
+  const params = { q: '*', facet_by: facetBy, max_facet_values: String(maxFacetValues) }
   let request: SearchRequest
   try {
-    request = parseRequest(facetParameters(question), schema)
+    request = parseRequest(params, schema)
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     throw new ApiError(error.status, `${PROBLEM}${error.message}`)
   }
-  if (request.joinedFacets.length > 0) throw new ApiError(400, `${PROBLEM}\`${question.facetBy}\`.`)
+  if (request.joinedFacets.length > 0) throw new ApiError(400, `${PROBLEM}\`${facetBy}\`.`)
   for (const { field, order, returnParent } of request.facets) {
     // A field that the key hides is treated as unknown, also as a sort field of values.
     const fields = order === undefined || order.by === 'value' ? [field] : [field, order.by]

@@ -32,12 +32,6 @@ export interface Groups {
   found: number
 }
 
-const tooManyGroups = (): ApiError =>
-  new ApiError(
-    422,
-    `\`group_by\` makes at most ${MAX_DISTINCT} groups. Find fewer documents with \`filter_by\`.`,
-  )
-
 /** A group: its best match, how many it has, and its key. */
 interface Group extends Placed {
   size: number
@@ -236,7 +230,12 @@ class Grouping {
           groups.push(byNumber[group])
         }
       }
-      if (groups.length > MAX_DISTINCT) throw tooManyGroups()
+      if (groups.length > MAX_DISTINCT) {
+        throw new ApiError(
+          422,
+          `\`group_by\` makes at most ${MAX_DISTINCT} groups. Find fewer documents with \`filter_by\`.`,
+        )
+      }
     })
     return { groups, alone }
   }

@@ -71,8 +71,17 @@ export async function buildHits(
     if (from > 0) await pace.rest()
     const some = rows.slice(from, from + AT_ONCE)
     addHits(context, request, some, { ...search, matchers }, hits, pace)
-    for (const { seq } of some) characters += charactersOf(hits.get(seq), request.highlight.v1)
-    if (characters > MAX_PAGE_CHARACTERS) throw tooLarge()
+    // Both forms of the highlights have the same texts.
+    const forms = request.highlight.v1 ? 2 : 1
+    for (const hit of some.map(({ seq }) => hits.get(seq))) {
+      characters += lengthOf(hit?.document) + forms * lengthOf(hit?.highlight)
+    }
+    if (characters > MAX_PAGE_CHARACTERS) {
+      throw new ApiError(
+        422,
+        `The hits of this page have more than ${MAX_PAGE_CHARACTERS} characters. Ask for fewer with \`per_page\`, or for less of each with \`include_fields\`.`,
+      )
+    }
   }
   if (context.joins !== undefined) {
     const shown = new Map([...hits].map(([seq, { document }]) => [seq, document]))
@@ -82,18 +91,8 @@ export async function buildHits(
   return hits
 }
 
-const tooLarge = (): ApiError =>
-  new ApiError(
-    422,
-    `The hits of this page have more than ${MAX_PAGE_CHARACTERS} characters. Ask for fewer with \`per_page\`, or for less of each with \`include_fields\`.`,
-  )
-
 /** Characters of a number or another short value in JSON. */
 const SHORT_VALUE = 9
-
-/** About how many characters a hit has. Both forms of the highlights have the same texts. */
-const charactersOf = (hit: Hit | undefined, v1: boolean): number =>
-  lengthOf(hit?.document) + (v1 ? 2 : 1) * lengthOf(hit?.highlight)
 
 /** About how many characters a value has. */
 function lengthOf(value: unknown): number {

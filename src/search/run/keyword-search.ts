@@ -140,7 +140,7 @@ export async function withInfix(
   const { sql, schema } = context
   const slots = requireInfix(schema, fields)
   const vocabulary = vocabularyOf(sql, WORDS)
-  const parts = query.terms.filter(isPart).slice(0, MAX_TERMS)
+  const parts = query.terms.filter(({ tokens }) => tokens.length === 1).slice(0, MAX_TERMS)
   const limit = Math.floor(MAX_WORDS / Math.max(1, parts.length))
   const expanded = new Map<Term, Term>()
   for (const term of parts) {
@@ -156,5 +156,3 @@ export async function withInfix(
   }
   return { ...query, terms: query.terms.map((term) => expanded.get(term) ?? term) }
 }
-
-const isPart = ({ tokens }: Term): boolean => tokens.length === 1

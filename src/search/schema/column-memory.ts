@@ -26,9 +26,6 @@ import { columnsTable, hasValues, isArray, type StoredSchema } from './layout'
 /** In a collection of fewer documents, reading their rows takes less than packing them. */
 const FEWEST_PACKED = 256
 
-const bytesOf = ({ values, starts, words, longitudes }: Block): number =>
-  values.byteLength + (starts?.byteLength ?? 0) + (words?.bytes ?? 0) + (longitudes?.byteLength ?? 0)
-
 const keyOf = (slot: number, number: number): string => `${slot} ${number}`
 
 /** Bytes of a form besides its characters. */
@@ -131,7 +128,11 @@ export class ColumnMemory {
     }
     const block = stored === undefined ? column.read(sql, number, read) : column.unpacked(sql, number, stored)
     if (stored === undefined) this.#leave(number, slot)
-    if (isKept) this.#blocks.set(keyOf(slot, number), block, bytesOf(block))
+    if (isKept) {
+      const { values, starts, words, longitudes } = block
+      const numbers = values.byteLength + (starts?.byteLength ?? 0) + (longitudes?.byteLength ?? 0)
+      this.#blocks.set(keyOf(slot, number), block, numbers + (words?.bytes ?? 0))
+    }
     return block
   }
 

@@ -124,9 +124,6 @@ export function createTables(sql: SqlStorage, schema: CollectionSchema): StoredS
   return stored
 }
 
-const needsSlot = (field: Field): boolean =>
-  !isDynamic(field) && (isVector(field) || isSearchable(field) || hasValues(field))
-
 /**
  * Adds a field to a schema and creates the columns or tables for its values. Changes `schema` in place.
  * @param text the number of its text
@@ -134,7 +131,7 @@ const needsSlot = (field: Field): boolean =>
 export function addField(sql: SqlStorage, schema: StoredSchema, field: Field, text = schema.nextText): void {
   schema.fields.push(field)
   keepStemWords(sql, field)
-  if (!needsSlot(field)) return
+  if (isDynamic(field) || !(isVector(field) || isSearchable(field) || hasValues(field))) return
   const slot: FieldSlot = { slot: schema.nextSlot++ }
   if (isSearchable(field)) {
     slot.text = text

@@ -27,11 +27,10 @@ export function leaves(
   }
   if (path === undefined) return []
   const found: Leaf[] = []
-  walk(document, name, path, undefined, nothingBeside, (leaf) => found.push(leaf))
+  const collect = (leaf: Leaf) => found.push(leaf)
+  walk(document, name, path, undefined, () => undefined, collect)
   return found
 }
-
-const nothingBeside = (): undefined => undefined
 
 /**
  * Follows a dotted name through objects and arrays of objects. All code that reads or changes a field's values goes

@@ -271,8 +271,6 @@ export class WrittenWords {
   }
 
   words(text: string): WrittenWord[] {
-    // Most words of queries are letters and digits alone.
-    if (this.#isPlainWord(text)) return [wordAt(text.toLowerCase(), 0, text.length)]
     const words: WrittenWord[] = []
     for (const { 0: found, index } of text.matchAll(this.#word)) {
       if (IS_PICTURE().test(found)) {
@@ -283,19 +281,11 @@ export class WrittenWords {
     return words
   }
 
-  /** Whether an ASCII text is one word, without symbols inside. */
-  #isPlainWord(text: string): boolean {
-    if (this.classes === undefined || text === '' || text.length > this.mostLetters) return false
-    for (let at = 0; at < text.length; at++) if (this.classes[text.charCodeAt(at)] !== PART) return false
-    return true
-  }
-
   /**
    * The words of a text as filters, orders and facets compare them: neither stemmed nor cut, and each character of a
    * script without spaces for itself.
    */
   compared(text: string): WrittenWord[] {
-    if (this.#isPlainWord(text)) return [wordAt(text.toLowerCase(), 0, text.length)]
     const words: WrittenWord[] = []
     for (const { 0: found, index: start } of text.matchAll(this.#word)) {
       const isPicture = !ASCII.test(found) && IS_PICTURE().test(found)
@@ -513,8 +503,6 @@ interface Phrase {
 export interface Analyzer {
   /** the folded words of a text, and where they are */
   tokenize(text: string): Token[]
-  /** whether every symbol (neither letter nor digit) ends a word */
-  splitsAtSymbols: boolean
   /** The classes of ASCII characters. Undefined: texts must be tokenized. */
   classes: AsciiClasses | undefined
   /** the most letters of a word; longer words are cut */
@@ -542,7 +530,6 @@ export function wordAnalyzer(rules: TokenRules): Analyzer {
   const isEnglish = rules.stem !== undefined && stemmerOf(rules.stem) === stem
   return {
     tokenize: (text) => written.words(text),
-    splitsAtSymbols: false,
     classes: written.classes,
     mostLetters: written.mostLetters,
     prepare: (text) => written.prepare(text),
@@ -576,7 +563,6 @@ export function wordAnalyzer(rules: TokenRules): Analyzer {
 export function stemAnalyzer(rules: TokenRules): Analyzer {
   return {
     tokenize: (text) => tokenize(text, rules),
-    splitsAtSymbols: rules.symbols_to_index.length === 0,
     classes: rules.symbols_to_index.length === 0 ? letters() : undefined,
     mostLetters: Number.POSITIVE_INFINITY,
     prepare: (text) => prepare(text, rules),

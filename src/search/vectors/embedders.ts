@@ -34,10 +34,6 @@ export function servedNow(field: Field, env: Cloudflare.Env): Field {
   return { ...field, embed: server === undefined ? embed : { ...embed, served_by: server } }
 }
 
-/** The dimensions that the owner asked for. `num_dim` by itself may be the number that the model reported. */
-const askedDimensions = (field: Field): number | undefined =>
-  field.asks_dimensions === true ? field.num_dim : undefined
-
 /**
  * Asks the models of embedding fields for their dimensions, and records which model runs under each name.
  * @throws ApiError 400 for an unknown model name; 400 or 408 with the provider's message
@@ -133,7 +129,9 @@ export class Embedders {
   #serving(field: Field): EmbeddingModel {
     const config = configOf(field)
     const model_name = serverOf(field, this.#env)
-    if (model_name === config.model_name) return opening(config, this.#env, askedDimensions(field))
+    // `num_dim` by itself may be the number that the model reported.
+    const asked = field.asks_dimensions === true ? field.num_dim : undefined
+    if (model_name === config.model_name) return opening(config, this.#env, asked)
     // The key was meant for another model.
     const { api_key: _, ...rest } = config
     return opening({ ...rest, model_name }, this.#env, field.num_dim)

@@ -132,7 +132,10 @@ export class DocumentScorer {
     for (const [seq, body, unstored] of this.#bodies(seqs)) {
       left -= body.length + (unstored?.length ?? 0)
       if (left < 0) return [...scored, ...this.#unread(seqs.slice(seqs.indexOf(seq)))]
-      scored.push({ seq, ...this.score(parsed(body, unstored)) })
+      // Numbers beyond 2^53 may be rounded here: only the texts are read.
+      const document = readStoredObject(body)
+      if (unstored) Object.assign(document, readStoredObject(unstored))
+      scored.push({ seq, ...this.score(document) })
     }
     return scored
   }
@@ -185,13 +188,6 @@ function wayOf(context: SearchContext, request: SearchRequest, terms: readonly T
     (column) => new WordReader(termsFor(terms, column), column.analyzer, request.ranking.tokenPosition),
   )
   return { rules: { ...request.ranking, sequence: readers[0]!.sequence }, readers }
-}
-
-function parsed(body: string, unstored: string | null | undefined): Record<string, unknown> {
-  // Numbers beyond 2^53 may be rounded here: only the texts are read.
-  const document = readStoredObject(body)
-  if (unstored) Object.assign(document, readStoredObject(unstored))
-  return document
 }
 
 const textsAt = (document: Record<string, unknown>, name: string): string[] => {

@@ -149,7 +149,7 @@ export async function planPlainSearch(
   const needed = [terms]
   const drops = isTooLittle() ? dropped(terms, request) : []
   for (const kept of drops) {
-    if (!isTooLittle() && !isBothSides(terms, request)) break
+    if (!isTooLittle() && terms.length > request.dropTokensMode.bothSides) break
     needed.push(kept)
     search = await attempt(needed.map((some) => expression(some)).join(' OR '))
   }
@@ -197,9 +197,6 @@ function isQuestion(
   if (dropTokensThreshold === 0 || dropTokensMode.given || terms.some(({ quoted }) => quoted)) return false
   return first!.kind === 'text_match' && informativeWords(terms) >= QUESTION_WORDS
 }
-
-const isBothSides = (terms: readonly Term[], { dropTokensMode }: SearchRequest): boolean =>
-  terms.length <= dropTokensMode.bothSides
 
 /** Yields the remaining words of a query as words are dropped: from one end down to one word, then from the other. */
 function* dropped(terms: readonly Term[], { dropTokensMode }: SearchRequest): Generator<Term[]> {
@@ -603,9 +600,11 @@ async function ordered(
 ): Promise<{ row: OrderedMatch; text: TextScore }[]> {
   const inOrder = [...read]
   if (ranking.sort.length > 1) {
-    // The other keys decide only between those that fit equally well.
-    const equals = await byOtherKeys(ranking, tiesIn(read))
-    const places = new Map(equals.map((seq, place) => [seq, place]))
+    // The other keys decide only between those that fit equally well. Where all are equal, the newest comes first, as in Typesense.
+    const { context, sort, pace } = ranking
+    const equals = equalCandidates(setOf(read.map(({ seq }) => seq)))
+    const { rows } = await windowOf(context, equals, sort, { offset: 0, limit: read.length }, pace)
+    const places = new Map(rows.map(({ seq }, place) => [seq, place]))
     const placeOf = ({ seq }: Scored) => places.get(seq) ?? 0
     inOrder.sort((a, b) => b.text.rank - a.text.rank || placeOf(a) - placeOf(b))
   } else {
@@ -618,20 +617,6 @@ async function ordered(
     row: { seq, score: -text.rank, distance: null, fused: null },
     text,
   }))
-}
-
-/** Documents that share their rank with another one. */
-function tiesIn(some: readonly Scored[]): Scored[] {
-  const counts = new Map<number, number>()
-  for (const { text } of some) counts.set(text.rank, (counts.get(text.rank) ?? 0) + 1)
-  return some.filter(({ text }) => counts.get(text.rank)! > 1)
-}
-
-/** Only the order within equal ranks matters. As in Typesense, the newest comes first where all keys are equal. */
-async function byOtherKeys({ context, sort, pace }: Ranking, tied: readonly Scored[]): Promise<number[]> {
-  const equals = equalCandidates(setOf(tied.map(({ seq }) => seq)))
-  const { rows } = await windowOf(context, equals, sort, { offset: 0, limit: tied.length }, pace)
-  return rows.map(({ seq }) => seq)
 }
 
 // =============================================================================
