@@ -1,3 +1,19 @@
+/** The first of many: in an order, or of those in order that meet a condition. */
+
+/**
+ * @param holds of no place at first, and of all from some place on
+ * @returns the first place of which it holds; `count` if it holds of none
+ */
+export function firstPlace(count: number, holds: (place: number) => boolean): number {
+  let [low, high] = [0, count]
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (holds(middle)) high = middle
+    else low = middle + 1
+  }
+  return low
+}
+
 /** Keeps the first `limit` of all items that it is offered: a binary heap with the last of them on top. */
 export class FirstItems<Item> {
   readonly #limit: number

@@ -5,29 +5,22 @@
 import { changesOf } from './changes'
 import { MAX_KEPT_BYTES } from './limits'
 
-/**
- * An entry in the order of use. It does not hold its keeper: the values of an object that is gone are left to the garbage
- * collector.
- */
+/** An entry. It does not hold its keeper: the values of an object that is gone are left to the garbage collector. */
 interface Entry {
   keeper: WeakRef<Pick<Kept<unknown, unknown>, 'forget'>>
   key: unknown
   bytes: number
-  older: Entry
-  newer: Entry
 }
 
 export class Memory {
   readonly #most: number
   #bytes = 0
-  /** `newer` is the oldest entry, `older` the newest one */
-  readonly #ends: Entry
+  /** in the order of use, the oldest first */
+  readonly #entries = new Set<Entry>()
 
   /** @param most bytes of all that is kept */
   constructor(most: number) {
     this.#most = most
-    const ends: Partial<Entry> = { keeper: new WeakRef({ forget() {} }), bytes: 0 }
-    this.#ends = Object.assign(ends, { older: ends, newer: ends }) as Entry
   }
 
   /** Bytes of all that is kept. */
@@ -35,43 +28,28 @@ export class Memory {
     return this.#bytes
   }
 
-  /** Adds an entry, as the one that was used last. Others may have to go. @returns undefined if it is too large */
-  add({ keeper, key, bytes }: Pick<Entry, 'keeper' | 'key' | 'bytes'>): Entry | undefined {
-    if (bytes > this.#most) return undefined
-    const entry = { keeper, key, bytes } as Entry
-    this.#link(entry)
-    this.#bytes += bytes
-    while (this.#bytes > this.#most) {
-      const oldest = this.#ends.newer
+  /** Adds an entry, as the one that was used last. Others may have to go. @returns whether it is not too large */
+  add(entry: Entry): boolean {
+    if (entry.bytes > this.#most) return false
+    this.#entries.add(entry)
+    this.#bytes += entry.bytes
+    for (const oldest of this.#entries) {
+      if (this.#bytes <= this.#most) break
       this.remove(oldest)
       oldest.keeper.deref()?.forget(oldest.key)
     }
-    return entry
+    return true
   }
 
   use(entry: Entry): void {
-    if (entry.newer === this.#ends) return
-    unlink(entry)
-    this.#link(entry)
+    this.#entries.delete(entry)
+    this.#entries.add(entry)
   }
 
   remove(entry: Entry): void {
-    unlink(entry)
+    this.#entries.delete(entry)
     this.#bytes -= entry.bytes
   }
-
-  #link(entry: Entry): void {
-    const ends = this.#ends
-    entry.newer = ends
-    entry.older = ends.older
-    ends.older.newer = entry
-    ends.older = entry
-  }
-}
-
-function unlink({ older, newer }: Entry): void {
-  older.newer = newer
-  newer.older = older
 }
 
 /** of this isolate */
@@ -100,8 +78,8 @@ export class Kept<Key, Value> {
   /** @param bytes that the value takes */
   set(key: Key, value: Value, bytes: number): void {
     this.delete(key)
-    const entry = this.#memory.add({ keeper: this.#self, key, bytes })
-    if (entry !== undefined) this.#values.set(key, { value, entry })
+    const entry = { keeper: this.#self, key, bytes }
+    if (this.#memory.add(entry)) this.#values.set(key, { value, entry })
   }
 
   /** The memory has dropped an entry. */

@@ -5,6 +5,7 @@
  * the documents that are left: those that word_index finds, where it can. A document that lacks the field fails `:=x` and
  * passes `:!=x`.
  */
+import { firstPlace } from '../../lib/first-items'
 import { parseExact } from '../../lib/json'
 import { readStoredObject } from '../../lib/stored-json'
 import { fragment, type Read, ROWID_IN_RANGE } from '../fragment'
@@ -171,8 +172,8 @@ export class Filter {
     return ({ number }, offsets) => {
       const joined = new Uint8Array(BLOCK)
       const low = number * BLOCK
-      for (let at = firstFrom(seqs, low); at < seqs.length && seqs[at]! < low + BLOCK; at++)
-        joined[seqs[at]! - low] = 1
+      const first = firstPlace(seqs.length, (place) => seqs[place]! >= low)
+      for (let at = first; at < seqs.length && seqs[at]! < low + BLOCK; at++) joined[seqs[at]! - low] = 1
       return chosen(offsets, (at) => (joined[at] === 1) !== join.negated)
     }
   }
@@ -388,17 +389,6 @@ export function* documentsOf(
 function hiddenOf(sql: SqlStorage, seq: number): Record<string, unknown> {
   const [row] = sql.exec<{ body: string }>('SELECT body FROM unstored WHERE seq = ?', seq).toArray()
   return row === undefined ? {} : readStoredObject(row.body)
-}
-
-/** The position of the first number that is not below `least`. */
-function firstFrom(rising: ArrayLike<number>, least: number): number {
-  let [low, high] = [0, rising.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (rising[middle]! < least) low = middle + 1
-    else high = middle
-  }
-  return low
 }
 
 /**

@@ -5,6 +5,7 @@
 
 import { ApiError, unlessRefused } from '../../errors'
 import { timeOf } from '../../lib/dates'
+import { firstPlace } from '../../lib/first-items'
 import { integer, isInt64 } from '../../lib/json'
 import type { Words } from '../schema/column'
 import { isBool, isGeopoint, isGeopolygon, isNumber, isString, type StoredSchema } from '../schema/layout'
@@ -181,13 +182,8 @@ function merged(intervals: Interval[]): Interval[] {
 }
 
 function isWithin(intervals: readonly Interval[], value: Numeric): boolean {
-  let [low, high] = [0, intervals.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (intervals[middle]![1] < value) low = middle + 1
-    else high = middle
-  }
-  return low < intervals.length && intervals[low]![0] <= value
+  const at = firstPlace(intervals.length, (place) => intervals[place]![1] >= value)
+  return at < intervals.length && intervals[at]![0] <= value
 }
 
 /** Whether a string meets a clause. @param form of the string, as filters compare it */

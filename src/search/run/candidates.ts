@@ -5,6 +5,7 @@
  *     score      FTS5's BM25, lower is better
  */
 import { ApiError } from '../../errors'
+import { firstPlace } from '../../lib/first-items'
 import { fragment, join, limited, oneOf, type Range, ROWID_IN_RANGE, type SqlFragment } from '../fragment'
 import { MAX_RANKED } from '../limits'
 import type { Buckets, SortKey } from '../request/sort'
@@ -446,7 +447,8 @@ export class Gathered {
     const inLarger = larger * (size + 1)
     yield* stepwise(this.size, (older) => {
       const at = places[this.size - 1 - older]! % PLACES
-      const first = firstPlace(sorted, goodness(at))
+      const own = goodness(at)
+      const first = firstPlace(sorted.length, (place) => sorted[place]! <= own)
       const place = first + taken[first]!++
       numbers[at] =
         place < inLarger
@@ -458,17 +460,6 @@ export class Gathered {
 }
 
 const orWorst = (value: number): number => (Number.isNaN(value) ? Number.NEGATIVE_INFINITY : value)
-
-/** The first position of a value in a descending array. */
-function firstPlace(falling: Float64Array, value: number): number {
-  let [low, high] = [0, falling.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (falling[middle]! > value) low = middle + 1
-    else high = middle
-  }
-  return low
-}
 
 /**
  * Rank fusion, as in Typesense:
@@ -501,15 +492,7 @@ function* denseRanks(scores: readonly number[]): Steps<(score: number) => number
   const sorted = yield* sortedOf(scores.length, (at) => scores[at]!)
   let count = 0
   for (const score of sorted) if (count === 0 || score !== sorted[count - 1]) sorted[count++] = score
-  return (score) => {
-    let [low, high] = [0, count]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (sorted[middle]! < score) low = middle + 1
-      else high = middle
-    }
-    return low + 1
-  }
+  return (score) => firstPlace(count, (place) => sorted[place]! >= score) + 1
 }
 
 /** Nearest neighbours as matches. */

@@ -264,7 +264,7 @@ async function formsInBlock(
   const rules = rulesOf(schema, field)
   if (hasValues(field)) {
     const [column] = columns.columns(schema, [field])
-    const { values, words } = columns.block(sql, column!, number, pace.read)
+    const { values, words } = columns.block(sql, column!, number, pace.query)
     if (words === undefined) {
       for (let place = 0; place < values.length; place++)
         if (!Number.isNaN(values[place])) forms.add(String(numberAt(values, place)))
@@ -276,10 +276,10 @@ async function formsInBlock(
     }
     pace.countRows(forms.size * ROWS_A_FORM)
   } else {
-    const present = columns.present(sql, schema, context.count(), number, pace.read)
+    const present = columns.present(sql, schema, context.count(), number, pace.query)
     for (let from = 0; from < present.length; from += READ_AT_ONCE) {
       const some = present.subarray(from, from + READ_AT_ONCE)
-      const source = { sql, columns, read: pace.read }
+      const source = { sql, columns, read: pace.query }
       for (const { texts } of documentsOf({ source, number }, some, [])) {
         for (const text of texts(field))
           if (typeof text === 'string' && text.length <= MOST_CHARACTERS) forms.add(comparedForm(text, rules))

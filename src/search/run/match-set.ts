@@ -36,7 +36,7 @@ export class Columns {
   /** The values of a field in a block. @param wanted the documents whose values are needed */
   block(field: Field, number: number, pace: Pace, wanted?: Offsets): Block {
     const { sql, columns } = this.#context
-    return columns.block(sql, this.of(field), number, pace.read, wanted)
+    return columns.block(sql, this.of(field), number, pace.query, wanted)
   }
 }
 
@@ -69,7 +69,7 @@ export async function allDocuments(context: SearchContext, pace: Pace): Promise<
   const { low, high } = pace.ends(sql)
   const set = new Map<number, Offsets>()
   for (let number = Math.floor(high / BLOCK); number >= Math.floor(low / BLOCK); number--) {
-    const offsets = columns.present(sql, schema, context.count(), number, pace.read)
+    const offsets = columns.present(sql, schema, context.count(), number, pace.query)
     if (offsets.length > 0) set.set(number, offsets)
     pace.countRows(ROWS_A_BLOCK)
     if (!(await pace.rest())) break
@@ -89,7 +89,7 @@ export async function filteredIn(
   visit: (number: number, offsets: Offsets, passed: Offsets) => void = () => {},
 ): Promise<MatchSet> {
   const passing = new Map<number, Offsets>()
-  const source = { sql, columns, read: pace.read }
+  const source = { sql, columns, read: pace.query }
   for (const [number, offsets] of set) {
     const steps = filter.among(source, number, offsets)
     let passed = steps.next()

@@ -186,24 +186,25 @@ export async function nearestNeighbours(
   return threshold === undefined ? found : found.filter(({ distance }) => distance <= threshold)
 }
 
-/** Documents that are measured before other searches get a turn. */
-const AT_ONCE = 2_000
+/** The exact distances of documents that have a vector, nearest first. */
+export const measured = (
+  context: SearchContext,
+  { field, vector }: VectorSearch,
+  seqs: readonly number[],
+  pace: Pace,
+): Promise<Neighbour[]> => pace.through(context.vectors(field).search(vector, seqs.length, new Set(seqs)))
 
 /** The distance of each document, NaN for one without a vector or beyond the threshold. */
 export async function distancesTo(
   context: SearchContext,
-  { field, vector, distanceThreshold = Number.POSITIVE_INFINITY }: VectorSearch,
+  search: VectorSearch,
   seqs: readonly number[],
   pace: Pace,
 ): Promise<number[]> {
-  const index = context.vectors(field)
+  const { distanceThreshold = Number.POSITIVE_INFINITY } = search
   const distances = new Map<number, number>()
-  for (let from = 0; from < seqs.length; from += AT_ONCE) {
-    if (from > 0) await pace.rest()
-    const some = new Set(seqs.slice(from, from + AT_ONCE))
-    for (const { seq, distance } of index.nearest(vector, some.size, some)) {
-      if (distance <= distanceThreshold) distances.set(seq, distance)
-    }
+  for (const { seq, distance } of await measured(context, search, seqs, pace)) {
+    if (distance <= distanceThreshold) distances.set(seq, distance)
   }
   return seqs.map((seq) => distances.get(seq) ?? Number.NaN)
 }

@@ -1,6 +1,6 @@
 /** The order of a search's matches, by values in memory. */
 import { ApiError, detailed } from '../../errors'
-import { FirstItems } from '../../lib/first-items'
+import { FirstItems, firstPlace } from '../../lib/first-items'
 import { metersTo } from '../filter/area'
 import { Filter } from '../filter/filter'
 import { jsonLists } from '../fragment'
@@ -362,12 +362,7 @@ function byString(ids: Block['values'], words: Words, sign: number, isFirst: boo
   }
   /** the lowest rank that is good enough; in a rising order the highest one */
   const limitOf = (least: Goodness): number => {
-    let [low, high] = [0, sorted.length]
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (keyOf(sorted[middle]!) >= least === (sign === 1)) high = middle
-      else low = middle + 1
-    }
+    const low = firstPlace(sorted.length, (place) => keyOf(sorted[place]!) >= least === (sign === 1))
     return sign === 1 ? low + 1 : low
   }
   return {

@@ -202,7 +202,7 @@ export class Pace {
   }
 
   /** Runs a query and counts the rows it reads. @throws ApiError 422 for a value that SQLite does not take */
-  query<Row extends object>(sql: SqlStorage, { sql: text, bindings }: SqlFragment): Row[] {
+  readonly query = <Row extends object>(sql: SqlStorage, { sql: text, bindings }: SqlFragment): Row[] => {
     try {
       const cursor = sql.exec<Row & Record<string, SqlStorageValue>>(text, ...bindings)
       const rows = cursor.toArray()
@@ -214,10 +214,6 @@ export class Pace {
       throw error
     }
   }
-
-  /** `query`, to hand on. */
-  readonly read = <Row extends object>(sql: SqlStorage, query: SqlFragment): Row[] =>
-    this.query<Row>(sql, query)
 
   /** Counts what was read outside of `query`, as the number of rows that take as long. */
   countRows(number: number): void {

@@ -22,14 +22,14 @@ import { stringsAt } from '../schema/values'
 import { stepwise } from '../steps'
 import type { Term, TextMatch } from '../text/query'
 import type { Document, Hit, RerankInfo, SearchParameters } from '../types'
-import { byDistance, type Neighbour } from '../vectors/vector-index'
+import type { Neighbour } from '../vectors/vector-index'
 import { Gathered, gatherScores, type OrderedMatch, type Top, textMatchesIn } from './candidates'
 import type { SearchContext } from './context'
 import { besidePinned, type Pinned, withPinned } from './curate'
 import { CONTEXT_WEIGHT, type ScoredWords, share } from './fusion'
 import type { HitRow } from './hits'
 import type { Parts } from './match-set'
-import type { VectorSearch } from './nearest'
+import { measured, type VectorSearch } from './nearest'
 import type { Pace } from './pace'
 import { queryOf } from './query-words'
 import { idealScore, type WeighedWord, weighWords } from './word-weights'
@@ -279,32 +279,13 @@ export async function completeSides(
   const byVectorAlone = new Set(nearest.map(({ seq }) => seq))
   await pace.through(stepwise(text.size, (at) => byVectorAlone.delete(text.seqs[at]!)))
   const best = await pace.through(text.best(MAX_MEASURED))
-  const measured = new Set([...best.seqs.slice(0, MAX_MEASURED), ...nearest.map(({ seq }) => seq)])
+  const all = new Set([...best.seqs.slice(0, MAX_MEASURED), ...nearest.map(({ seq }) => seq)])
   const relation = textMatchesIn(anyWord, oneOf([...byVectorAlone]), EVERYWHERE)
   const added: Parts = async function* () {
     yield relation
   }
   await gatherScores(context.sql, added, pace, text)
-  return measure(context, vector, [...measured], pace)
-}
-
-/** Distances computed before other searches get a turn. */
-const MEASURED_AT_ONCE = 1_000
-
-/** The distances of documents that have a vector, nearest first. */
-async function measure(
-  context: SearchContext,
-  { field, vector }: VectorSearch,
-  seqs: number[],
-  pace: Pace,
-): Promise<Neighbour[]> {
-  const measured: Neighbour[] = []
-  for (let from = 0; from < seqs.length; from += MEASURED_AT_ONCE) {
-    const some = new Set(seqs.slice(from, from + MEASURED_AT_ONCE))
-    for (const neighbour of context.vectors(field).nearest(vector, some.size, some)) measured.push(neighbour)
-    await pace.rest()
-  }
-  return measured.sort(byDistance)
+  return measured(context, vector, [...all], pace)
 }
 
 // =============================================================================

@@ -548,13 +548,6 @@ export async function applyNamedSets(
   sets: NamedSets,
   preparing: Pacing,
 ): Promise<WithSets> {
-  if (sets === NONE)
-    return {
-      params: given,
-      request: parseRequest(given, context.schema),
-      metadata: undefined,
-      diversity: undefined,
-    }
   checkLimits(given)
   const { schema } = context
   const synonyms = synonymRules(given, sets.synonyms)

@@ -92,11 +92,8 @@ export function relax(terms: Term[]): Term[] {
     relaxed.push(term)
   }
   for (const term of terms) {
-    if (term.tokens.length === 1) {
-      add(term)
-      continue
-    }
     add(term)
+    if (term.tokens.length === 1) continue
     for (const [index, token] of term.tokens.entries()) {
       add({ tokens: [token], written: [term.written[index]!], prefix: false, corrections: [] })
     }

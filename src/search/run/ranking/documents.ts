@@ -98,7 +98,7 @@ export class DocumentScorer {
   /** Scores a document by the way to write the query that fits it best. */
   score(document: Record<string, unknown>): Omit<Scored, 'seq'> {
     const texts = this.#request.queryFields.map(({ field }, index) =>
-      textsAt(document, field.name).map((text) => wordsOfText(text, this.#analyzers[index]!)),
+      stringsAt(document, field.name).map((text) => wordsOfText(text, this.#analyzers[index]!)),
     )
     const [first, ...others] = this.#ways.map((way) => this.#scoreBy(way, texts))
     return others.reduce((best, scored) => (scored.text.rank > best.text.rank ? scored : best), first!)
@@ -188,11 +188,6 @@ function wayOf(context: SearchContext, request: SearchRequest, terms: readonly T
     (column) => new WordReader(termsFor(terms, column), column.analyzer, request.ranking.tokenPosition),
   )
   return { rules: { ...request.ranking, sequence: readers[0]!.sequence }, readers }
-}
-
-const textsAt = (document: Record<string, unknown>, name: string): string[] => {
-  const own = Object.hasOwn(document, name) ? document[name] : undefined
-  return typeof own === 'string' ? [own] : stringsAt(document, name)
 }
 
 /** Fields of more words than this are equally long. Lengths of long texts are estimates. */

@@ -64,7 +64,6 @@ import {
   FEW,
   firstByLength,
   hasLength,
-  wordsIn as lengthIn,
   type Ranking,
   type Scored,
   wordsIn,
@@ -626,9 +625,6 @@ async function ordered(
 const MOST_SIGNS = 1
 /** Up to this many paths are read one by one, in a third of the time. */
 const MOST_PATHS = 16
-/** The highest count of words that FTS5 writes as one byte. */
-const MOST_WORDS = 127
-const hex = (byte: number): string => byte.toString(16).padStart(2, '0')
 
 /** Documents with a field that is the query, word by word. */
 export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<number[]> {
@@ -657,21 +653,10 @@ export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<
     `EXISTS (SELECT 1 FROM documents x${before} x.seq = d.seq AND (${short}))`,
     ...after,
   )
-  const columns = columnsOf(context, request)
-  // A text that equals the query has as many words as it. FTS5 stores how many a text has. A symbol in the text may
-  // part a word in two.
-  const mostWords = 2 * initial.match.split(' ').length + 1
-  const isCounted = mostWords <= MOST_WORDS && columns.every(hasLength) && !fields.some(isArray)
-  const counts = columns.map(({ column }) => `${lengthIn(initial.table, column)} <= x'${hex(mostWords)}'`)
-  // Counts are read first, and most texts have too many words. With AND, SQLite would join all the documents, which takes
-  // longer, and then read the counts.
-  const test = isCounted
-    ? fragment(`iif(${counts.join(' OR ')}, ${isShort.sql}, 0)`, ...isShort.bindings)
-    : isShort
   const { set } = await filteredMatches(context, initial, filter, pace)
   const seqs: number[] = []
   for await (const relation of partsOf(set)(pace)) {
-    seqs.push(...pace.query<{ seq: number }>(context.sql, where(relation, test)).map(({ seq }) => seq))
+    seqs.push(...pace.query<{ seq: number }>(context.sql, where(relation, isShort)).map(({ seq }) => seq))
     if (seqs.length > FEW) return []
   }
   return scorer

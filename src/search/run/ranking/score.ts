@@ -259,21 +259,16 @@ function bestWindow(occurrences: readonly Occurrence[], costs: ReadonlyMap<numbe
   let best: WordSpan = { words: 0, distance: 0, first: 0, last: 0, inOrder: false, cost: 0 }
   for (let first = 0; first < occurrences.length; first++) {
     const { token } = occurrences[first]!
-    let seen = 0
+    const seen = new Set<number>()
     let words = 0
     let last = token
     let word = -1
     let inOrder = true
     let cost = 0
-    let later: Set<number> | undefined
     for (let at = first; at < occurrences.length && occurrences[at]!.token - token <= WINDOW; at++) {
       const each = occurrences[at]!
-      if (each.word < 32 ? (seen & (1 << each.word)) !== 0 : later?.has(each.word)) continue
-      if (each.word < 32) seen |= 1 << each.word
-      else {
-        later ??= new Set()
-        later.add(each.word)
-      }
+      if (seen.has(each.word)) continue
+      seen.add(each.word)
       words++
       cost += each.cost - costs.get(each.word)!
       // A compound can be two words at one place.
