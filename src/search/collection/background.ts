@@ -6,7 +6,7 @@
  */
 import type { Alarm } from '../../durable/objects'
 import { logFailure } from '../../errors'
-import { backoff } from '../../lib/waiting'
+import { backoff, settlesWithin } from '../../lib/waiting'
 import { reform } from '../changes'
 import type { Store } from '../documents/store'
 import type { Background } from '../work'
@@ -50,9 +50,7 @@ export class BackgroundWorks {
   /** Runs every work when the alarm fires. Sets the alarm again if a work needs it. */
   async run(): Promise<void> {
     const all = Promise.all(this.#works().map((work) => this.#start(work)))
-    const given = new AbortController()
-    await Promise.race([all, scheduler.wait(this.#patience, { signal: given.signal }).catch(() => {})])
-    given.abort()
+    await settlesWithin(this.#patience, all)
     if (this.#running.size > 0 && !this.#closed()) this.#alarm.within(STANDBY_MS)
   }
 

@@ -48,51 +48,44 @@ export const answerJoin = (
   question: JoinQuestion,
   others: LongSearches,
 ): Promise<JoinAnswer> =>
-  others.during(question.ticket, (caller) => answerFor(caller, context, question, others))
-
-async function answerFor(
-  caller: AbortSignal,
-  context: SearchContext,
-  question: JoinQuestion,
-  others: LongSearches,
-): Promise<JoinAnswer> {
-  if (question.depth < 0) {
-    throw new ApiError(400, `Joins are nested too deeply: at most ${MAX_JOIN_DEPTH} levels are allowed.`)
-  }
-  const { on, array, keyField } = await relationOf(context, question)
-  const answer: JoinAnswer = { on, array }
-  const { want } = question
-  if (want === 'relation') return answer
-  const filterBy = conditionsOf(context, question)
-  const until = performance.now() + question.cutoffMs
-  const fields = typeof want === 'object' && 'include' in want ? want : { include: '', exclude: '' }
-  const params = {
-    filter_by: filterBy,
-    include_fields: fields.include,
-    exclude_fields: fields.exclude,
-    ...(typeof want === 'object' && 'sortBy' in want && { sort_by: want.sortBy }),
-    ...(typeof want === 'object' && 'facets' in want && { facet_by: want.facets.facetBy }),
-  }
-  const trusted = question.trusted ? filterBy : question.only
-  const limits = { until, depth: question.depth, caller, trusted }
-  const joined = await withJoins(context, params, question.scope, limits)
-  const pace = new Pace(others, question.cutoffMs, undefined, caller)
-  try {
-    const documents = joined.joins?.documents
-    await prepareFilters(context.schema, [filterBy], restOf(pace))
-    // A condition that is wrong is an error even without documents.
-    const filter = new Filter(context.schema, filterBy, documents)
-    const asked = { context: joined, keyField, filter, pace }
-    if (want === 'keys') return { ...answer, keys: await keysWhere(asked) }
-    if ('facets' in want) return { ...answer, facets: await facetsOf(asked, want.facets) }
-    if ('related' in want) return { ...answer, seqs: documentsIn(await relatedPairs(asked, want.related)) }
-    const pairs = await relatedPairs(asked, want.keys)
-    if ('include' in want) return { ...answer, ...(await documentsOf(asked, pairs, want)) }
-    return { ...answer, ranks: await ranksOf(asked, pairs, want) }
-  } finally {
-    pace.end()
-  }
-}
+  others.during(question.ticket, async (caller) => {
+    if (question.depth < 0) {
+      throw new ApiError(400, `Joins are nested too deeply: at most ${MAX_JOIN_DEPTH} levels are allowed.`)
+    }
+    const { on, array, keyField } = await relationOf(context, question)
+    const answer: JoinAnswer = { on, array }
+    const { want } = question
+    if (want === 'relation') return answer
+    const filterBy = conditionsOf(context, question)
+    const until = performance.now() + question.cutoffMs
+    const fields = typeof want === 'object' && 'include' in want ? want : { include: '', exclude: '' }
+    const params = {
+      filter_by: filterBy,
+      include_fields: fields.include,
+      exclude_fields: fields.exclude,
+      ...(typeof want === 'object' && 'sortBy' in want && { sort_by: want.sortBy }),
+      ...(typeof want === 'object' && 'facets' in want && { facet_by: want.facets.facetBy }),
+    }
+    const trusted = question.trusted ? filterBy : question.only
+    const limits = { until, depth: question.depth, caller, trusted }
+    const joined = await withJoins(context, params, question.scope, limits)
+    const pace = new Pace(others, question.cutoffMs, undefined, caller)
+    try {
+      const documents = joined.joins?.documents
+      await prepareFilters(context.schema, [filterBy], restOf(pace))
+      // A condition that is wrong is an error even without documents.
+      const filter = new Filter(context.schema, filterBy, documents)
+      const asked = { context: joined, keyField, filter, pace }
+      if (want === 'keys') return { ...answer, keys: await keysWhere(asked) }
+      if ('facets' in want) return { ...answer, facets: await facetsOf(asked, want.facets) }
+      if ('related' in want) return { ...answer, seqs: documentsIn(await relatedPairs(asked, want.related)) }
+      const pairs = await relatedPairs(asked, want.keys)
+      if ('include' in want) return { ...answer, ...(await documentsOf(asked, pairs, want)) }
+      return { ...answer, ranks: await ranksOf(asked, pairs, want) }
+    } finally {
+      pace.end()
+    }
+  })
 
 interface KeySearch {
   context: SearchContext

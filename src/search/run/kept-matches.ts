@@ -81,22 +81,18 @@ async function readInto(
   pace: Pace,
 ): Promise<void> {
   const { sql, columns } = context
-  /** the part of a block that the previous range contained */
-  let upper: { number: number; offsets: Offsets; writes: number } | undefined
+  // A block that is written while others are read is read again by the next search.
+  const { writes } = columns.matches
   for await (const range of ranges(sql, pace, FIRST_WIDTH, { within: missing, atOnce: collects, weight })) {
-    const { writes } = columns.matches
     const found = setOf(listOf(sql, relation, range, pace))
     for (const number of numbersIn(range)) {
-      let offsets = found.get(number) ?? new Uint16Array(0)
-      let since = writes
-      if (upper?.number === number) {
-        offsets = Uint16Array.of(...offsets, ...upper.offsets)
-        since = upper.writes
-      }
-      const isWhole = range.low <= Math.max(missing.low, number * BLOCK)
-      upper = isWhole ? undefined : { number, offsets, writes: since }
+      const own = found.get(number) ?? new Uint16Array(0)
+      // A previous range may have had the newer part of the block.
+      const newer = blocks.get(number)
+      const offsets = newer === undefined ? own : Uint16Array.of(...own, ...newer)
       if (offsets.length > 0) blocks.set(number, offsets)
-      if (isWhole) kept.add(number, { offsets, writes: since })
+      const isWhole = range.low <= Math.max(missing.low, number * BLOCK)
+      if (isWhole) kept.add(number, { offsets, writes })
     }
     columns.matches.keep(key, kept)
   }

@@ -41,6 +41,7 @@ import { allMatches, filteredMatches, scoredMatches, wordsOf } from './kept-matc
 import { type KeywordSearch, planKeywordSearch, requireInfix, withInfix } from './keyword-search'
 import { allDocuments, filteredIn, type MatchSet, minus, once, setOf } from './match-set'
 import {
+  embedWords,
   meaningOf,
   nearestNeighbours,
   resolveSortVectors,
@@ -96,55 +97,45 @@ export interface Sharing {
  * @throws ApiError with the contract's status and message for wrong parameters; 408 when the search is cut off before
  *   it has found anything
  */
-export async function executeSearch(
+export function executeSearch(
   plain: SearchContext,
   params: SearchParameters,
   scope: SearchScope = {},
-  sharing: Sharing = { others: new LongSearches() },
+  { others, ticket, passing }: Sharing = { others: new LongSearches() },
 ): Promise<SearchResult> {
-  const { others, ticket } = sharing
-  return others.during(ticket, (caller) => searchFor(caller, plain, params, scope, sharing))
-}
-
-/** @param caller aborts when it has left */
-async function searchFor(
-  caller: AbortSignal,
-  plain: SearchContext,
-  params: SearchParameters,
-  scope: SearchScope,
-  { others, passing }: Sharing,
-): Promise<SearchResult> {
-  const started = performance.now()
-  await others.firstTurn()
-  plain.requireOpen()
-  const context = await searchJoins(plain, params, scope, { started, caller })
-  const preparing = pacing(others, () => context.requireOpen(), caller)
-  for (let beginning = 1; ; beginning++) {
-    const prepared = await prepare(context, params, scope, preparing)
-    const byChance = prepared.request.sort?.some(({ kind }) => kind === 'random')
-    if (byChance || prepared.candidates === 'unavailable') passing?.()
-    const { schema } = context
-    const left = prepared.request.cutoffMs - (performance.now() - started)
-    const check = () => {
-      context.requireOpen()
-      if (context.schema !== schema) throw new Outdated()
-    }
-    const pace = new Pace(others, left, check, caller)
-    try {
-      return await run(context, prepared, pace, started)
-    } catch (error) {
-      if (!(error instanceof Outdated)) throw error
-      if (beginning === MOST_BEGINNINGS) {
-        throw new ApiError(
-          503,
-          'The schema of the collection keeps changing. Ask again in a moment.',
-          RETRY_SECONDS,
-        )
+  return others.during(ticket, async (caller) => {
+    const started = performance.now()
+    await others.firstTurn()
+    plain.requireOpen()
+    const context = await searchJoins(plain, params, scope, { started, caller })
+    const preparing = pacing(others, () => context.requireOpen(), caller)
+    for (let beginning = 1; ; beginning++) {
+      const prepared = await prepare(context, params, scope, preparing)
+      const byChance = prepared.request.sort?.some(({ kind }) => kind === 'random')
+      if (byChance || prepared.candidates === 'unavailable') passing?.()
+      const { schema } = context
+      const left = prepared.request.cutoffMs - (performance.now() - started)
+      const check = () => {
+        context.requireOpen()
+        if (context.schema !== schema) throw new Outdated()
       }
-    } finally {
-      pace.end()
+      const pace = new Pace(others, left, check, caller)
+      try {
+        return await run(context, prepared, pace, started)
+      } catch (error) {
+        if (!(error instanceof Outdated)) throw error
+        if (beginning === MOST_BEGINNINGS) {
+          throw new ApiError(
+            503,
+            'The schema of the collection keeps changing. Ask again in a moment.',
+            RETRY_SECONDS,
+          )
+        }
+      } finally {
+        pace.end()
+      }
     }
-  }
+  })
 }
 
 async function run(
@@ -319,6 +310,18 @@ function withoutExcludedParts(result: SearchResult, { excludeFields }: SearchReq
   return result
 }
 
+/** Embeds a question before its search comes. @throws ApiError as the search would, for wrong parameters; the embedder's own */
+export async function embedAhead(
+  context: SearchContext,
+  params: SearchParameters,
+  others: LongSearches,
+): Promise<void> {
+  const sets = await readNamedSets(context, params)
+  const preparing = pacing(others, () => context.requireOpen())
+  const { request } = await applyNamedSets(context, params, sets, preparing)
+  if (queryOf(context, request).terms.length > 0) await embedWords(context, request)
+}
+
 // =============================================================================
 // Finds the matches of a search: those of its words, the neighbours of its vector, or both.
 
@@ -468,8 +471,6 @@ interface NamedSets {
   dictionaries: Map<string, ReadonlyMap<string, string>>
 }
 
-const NONE: NamedSets = { synonyms: [], curations: [], dictionaries: new Map() }
-
 const MOST_TYPOS = 2
 
 /**
@@ -484,7 +485,6 @@ export async function readNamedSets(context: SearchContext, params: SearchParame
     : []
   const withCurations = parameter(params, 'enable_curations') && parameter(params, 'enable_overrides')
   const curations = withCurations ? namesOf(schema.curation_sets, params.curation_sets) : []
-  if (synonyms.length === 0 && curations.length === 0) return NONE
   const [foundSynonyms, foundCurations] = await Promise.all([
     Promise.all(synonyms.map((set) => required(set, 'Synonym', context.synonymSet(set.name)))),
     Promise.all(curations.map((set) => required(set, 'Curation', context.curationSet(set.name)))),
@@ -542,7 +542,7 @@ interface WithSets {
 }
 
 /** @throws ApiError for wrong parameters */
-export async function applyNamedSets(
+async function applyNamedSets(
   context: SearchContext,
   given: SearchParameters,
   sets: NamedSets,
