@@ -2,9 +2,8 @@
 import { useState } from 'preact/hooks'
 import { isTaken, key, refused, setKey, useAction } from './api'
 import { CheckField, TextField } from './parts/form'
-import { Icon } from './parts/icon'
 import { useTitle } from './parts/page'
-import { Problem } from './parts/states'
+import { Notice, Problem } from './parts/states'
 
 export function SignIn() {
   useTitle('')
@@ -20,15 +19,14 @@ export function SignIn() {
   })
   return (
     <main class="sign-in">
-      <form class="sign-in-box" onSubmit={start} autocomplete="off">
+      <form class="sign-in-box pile" onSubmit={start} autocomplete="off">
         <img src="/icon.svg" alt="" width="44" height="44" />
         <h1>Parley</h1>
         <p class="lead">Enter an API key to open the console. The admin key opens all of it.</p>
         {denied && (
-          <div class="notice bad" role="alert">
-            <Icon name="warning" />
+          <Notice icon="warning">
             <p>The API key was refused. Enter another one.</p>
-          </div>
+          </Notice>
         )}
         {error && <Problem error={error} />}
         <TextField label="API key" type="password" required value={value} change={setValue} />

@@ -157,11 +157,11 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
   }
   return (
     <Form
-      class="panel-card form"
+      class="panel-card frame form"
       busy="Saving …"
       save={save}
       beside={
-        <span role="status" class="soft saved">
+        <span role="status" class="saved soft">
           {kept === draft && 'Saved.'}
         </span>
       }

@@ -94,7 +94,7 @@ export function ChatPage() {
     <div class={panelShown ? 'chat with-panel' : 'chat'}>
       <div class="chat-main" ref={stage.holder}>
         <header class="chat-head">
-          <h1 class={started ? 'chat-title' : 'hidden'} tabIndex={-1} dir="auto">
+          <h1 class={started ? 'chat-title cut' : 'hidden'} tabIndex={-1} dir="auto">
             {turns[0]?.question ?? 'Ask your documents'}
           </h1>
           <span class="grow" />

@@ -32,7 +32,7 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
     <aside class="panel" aria-label="Why this answer?">
       <header class="panel-head">
         <h2>Why this answer?</h2>
-        {running && <span class="badge live">Live</span>}
+        {running && <span class="badge good">Live</span>}
         <span class="grow" />
         <Tool icon="close" label="Close the panel" title="Close" onClick={close} />
       </header>

@@ -38,13 +38,13 @@ export function Recent() {
     <section class="recent" aria-labelledby="recent-title">
       <h2 id="recent-title">Recent</h2>
       {rename.error && (
-        <p class="recent-note bad" role="alert">
+        <p class="recent-note aside bad" role="alert">
           {rename.error.message}
         </p>
       )}
-      {list.error && <p class="recent-note">{list.error.message}</p>}
+      {list.error && <p class="recent-note aside">{list.error.message}</p>}
       {!list.error && !list.loading && shown.length === 0 && (
-        <p class="recent-note">Conversations that you begin are listed here.</p>
+        <p class="recent-note aside">Conversations that you begin are listed here.</p>
       )}
       <ul>
         {shown.map((each) => (
@@ -58,6 +58,7 @@ export function Recent() {
             ) : (
               <>
                 <a
+                  class="cut"
                   href={toConversation(each.id)}
                   aria-current={each.id === open ? 'page' : undefined}
                   title={each.title}

@@ -43,10 +43,10 @@ export function TurnItem({ turn, host, chat, inspected, inspect }: TurnProps) {
     <div class="turn-item">
       <div ref={holder} />
       {/* Below an answer that grows it would move all the time. The panel that it opens is there already. */}
-      <div class={running && inspected ? 'turn-foot waiting' : 'turn-foot'}>
+      <div class={running && inspected ? 'turn-foot line waiting' : 'turn-foot line'}>
         <button
           type="button"
-          class="inspect"
+          class="inspect aside"
           aria-pressed={inspected}
           onClick={inspect}
           title="The searches, the prompt and the times behind this answer"
@@ -55,13 +55,13 @@ export function TurnItem({ turn, host, chat, inspected, inspect }: TurnProps) {
           Why this answer?
         </button>
         {turn.state === 'done' && turn.number !== undefined && chat.id !== undefined && (
-          <a class="inspect" href={to(['compare'], { a: `${chat.id}/${turn.number}` })}>
+          <a class="inspect aside" href={to(['compare'], { a: `${chat.id}/${turn.number}` })}>
             <Icon name="compare" />
             Compare
           </a>
         )}
         {usage && turn.state === 'done' && (
-          <p class="turn-meta">
+          <p class="turn-meta line aside">
             <span>Answered by {usage.model}</span>
             {timings?.finished !== undefined && <span>{duration(timings.finished)}</span>}
             {(usage.input_tokens ?? 0) + (usage.output_tokens ?? 0) > 0 && (

@@ -37,7 +37,7 @@ export function Welcome({ chat, choices, settled, open }: WelcomeProps) {
     return (
       <Empty icon="start" title="Welcome to Parley">
         <p>{missing}</p>
-        <div class="welcome-actions">
+        <div class="line">
           <Button label="Get started" kind="primary" href={to(['start'])} />
           <Button label="Import files" icon="upload" href={to(['import'])} />
         </div>
@@ -63,14 +63,14 @@ export function Welcome({ chat, choices, settled, open }: WelcomeProps) {
       <ul class="first-questions">
         {questions.slice(0, MOST).map((question) => (
           <li key={question}>
-            <button type="button" class="suggestion" onClick={() => chat.ask(question)}>
+            <button type="button" class="suggestion ends" onClick={() => chat.ask(question)}>
               <span>{question}</span>
               <Icon name="right" />
             </button>
           </li>
         ))}
       </ul>
-      <p class="welcome-own">
+      <p class="welcome-own line">
         <Icon name="upload" />
         <span>
           Your own content? Drop a folder anywhere on this page, <a href={to(['import'])}>choose files</a>, or{' '}

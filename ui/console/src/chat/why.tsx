@@ -5,7 +5,6 @@ import { plain } from '../../../widget/src/plain'
 import type { Citation } from '../../../widget/src/wire'
 import { pageOf } from '../address'
 import { Doubted } from '../conversations/said'
-import { Copy } from '../parts/button'
 import { count, duration, engineName, likeness, many, money, share } from '../parts/format'
 import { Raw } from '../parts/table'
 import type { Insight } from './insight'
@@ -206,7 +205,7 @@ function Passages({ title, passages, called, digit }: PassagesProps) {
   return (
     <>
       <h4>{title}</h4>
-      <ul class="parts">
+      <ul class="parts pile">
         {passages.map((each) => {
           const { cut, says } = each
           const number = digit(each)
@@ -217,15 +216,15 @@ function Passages({ title, passages, called, digit }: PassagesProps) {
                 {called(each)}
               </a>
               {says.slice(0, MOST_SAID).map((text) => (
-                <span key={text} class="part-says" dir="auto">
+                <span key={text} class="part-says aside" dir="auto">
                   “{text}”
                 </span>
               ))}
               {says.length > MOST_SAID && (
-                <span class="part-says">and {many(says.length - MOST_SAID, 'sentence')} more</span>
+                <span class="part-says aside">and {many(says.length - MOST_SAID, 'sentence')} more</span>
               )}
               {cut && cut.passages > 0 && (
-                <span class="part-cut">
+                <span class="part-cut aside">
                   {cut.passages} of {cut.of} passages fit into the prompt
                 </span>
               )}
@@ -301,7 +300,7 @@ const PURPOSES: Record<string, string> = {
 
 function Call({ call: { purpose, model, prompt, text, took } }: { call: CallTrace }) {
   return (
-    <details class="block">
+    <details class="block frame">
       <summary>
         {PURPOSES[purpose] ?? purpose}
         <span class="soft">
@@ -311,30 +310,20 @@ function Call({ call: { purpose, model, prompt, text, took } }: { call: CallTrac
       </summary>
       {prompt.map(({ role, content }, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: messages of a prompt keep their order
-        <Message key={index} name={role} text={content} />
+        <Raw key={index} name={role} text={content} />
       ))}
-      {text && <Message name="reply" text={text} />}
+      {text && <Raw name="reply" text={text} />}
     </details>
   )
 }
-
-const Message = ({ name, text }: { name: string; text: string }) => (
-  <div class="message">
-    <div class="message-head">
-      <span>{name}</span>
-      <Copy text={text} label={`Copy: ${name}`} />
-    </div>
-    <Raw text={text} label={name} />
-  </div>
-)
 
 /** What a search was asked, and how it scored what it found. */
 function Numbers({ search, titles }: { search: Search; titles: ReadonlyMap<string, string> }) {
   const { collection = '', engine, found = 0, took, hits = [], params = {} } = search
   const words = Math.max(1, ...hits.map(({ text_match = 0 }) => text_match))
   return (
-    <div class="block">
-      <div class="block-head">
+    <div class="block frame">
+      <div class="line">
         <strong>{collection || 'Search'}</strong>
         <span class="soft">
           {[many(found, 'hit'), engine && engineName(engine), took !== undefined && duration(took)]
@@ -447,7 +436,7 @@ function Waterfall({ spans }: { spans: Span[] }) {
       {spans.map(({ name, kind, from, to, running }, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: the same name can come twice
         <li key={`${name} ${index}`}>
-          <span class="span-name">{name}</span>
+          <span class="span-name cut">{name}</span>
           <span class="span-track" aria-hidden="true">
             <span
               class={running ? `span-bar ${kind} running` : `span-bar ${kind}`}
@@ -458,7 +447,7 @@ function Waterfall({ spans }: { spans: Span[] }) {
         </li>
       ))}
       <li class="span-whole">
-        <span class="span-name">Total</span>
+        <span class="span-name cut">Total</span>
         <span />
         <span class="span-time">{duration(whole)}</span>
       </li>

@@ -2,7 +2,7 @@
 import { useState } from 'preact/hooks'
 import { LONG_TEXT, passagesOf } from '../../../../src/models/passages'
 import { Refusal, send, useAction } from '../api'
-import { Button, Copy } from '../parts/button'
+import { Button } from '../parts/button'
 import { Dialog } from '../parts/dialog'
 import { changesOf, FormDialog, objectIn, TextField, useDraft } from '../parts/form'
 import { count, many } from '../parts/format'
@@ -56,8 +56,8 @@ export function DocumentDialog({ collection, document: given, close, changed }: 
   }
   return (
     <Dialog title={document.id} close={close} class="wide">
-      <div class="dialog-body">
-        <div class="page-actions">
+      <div class="dialog-body pile">
+        <div class="line">
           {VIEWS.map((each) => (
             <Button label={each} key={each} aria-pressed={each === view} onClick={() => setView(each)} />
           ))}
@@ -65,13 +65,7 @@ export function DocumentDialog({ collection, document: given, close, changed }: 
         {view === 'Passages' ? (
           <Passages document={document} />
         ) : (
-          <>
-            <div class="message-head">
-              <span>JSON</span>
-              <Copy text={text} label="Copy the document" />
-            </div>
-            <Raw text={text} label="The document as JSON" />
-          </>
+          <Raw name="JSON" text={text} copy="Copy the document" label="The document as JSON" />
         )}
       </div>
       {error && <Problem error={error} />}
@@ -182,9 +176,9 @@ export function Passages({ document }: { document: Doc }) {
           a prompt has no room for all of it, a model reads those that say most about the question.
         </p>
         {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached with the keyboard */}
-        <ol class="document-passages" tabIndex={0} aria-label={`Passages of ${field}`}>
+        <ol class="document-passages pile" tabIndex={0} aria-label={`Passages of ${field}`}>
           {passages.map((passage) => (
-            <li key={passage.position} class="document-passage">
+            <li key={passage.position} class="document-passage frame">
               <p class="soft" dir="auto">
                 {passage.position + 1}
                 {passage.headings.map(({ text: heading }) => ` › ${heading}`).join('')}

@@ -33,7 +33,7 @@ export function Documents({ collection, changed }: { collection: Collection; cha
       <List
         of={mapped(list, ({ hits }) => hits)}
         lines={8}
-        class="rows"
+        class="rows frame"
         empty={
           page === 1
             ? {
@@ -59,13 +59,13 @@ export function Documents({ collection, changed }: { collection: Collection; cha
         item={({ document }) => (
           <li key={document.id}>
             <button type="button" class="row" onClick={() => setShown(document)}>
-              <span class="row-title" dir="auto">
+              <span class="row-title cut" dir="auto">
                 {titleOf(document)}
               </span>
-              <span class="row-text" dir="auto">
+              <span class="row-text cut" dir="auto">
                 {excerpt(document)}
               </span>
-              <code class="row-id">{document.id}</code>
+              <code class="cut">{document.id}</code>
             </button>
           </li>
         )}

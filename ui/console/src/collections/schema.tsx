@@ -21,7 +21,7 @@ export function EditSchema({ collection, changed }: { collection: Collection; ch
   const close = () => setOpen(undefined)
   return (
     <>
-      <div class="page-actions">
+      <div class="line">
         <Button label="Synonyms and curations" onClick={() => setOpen('sets')} />
         <Button label="Add a field" icon="plus" onClick={() => setOpen('field')} />
       </div>
@@ -78,7 +78,7 @@ export function Schema({ collection: { name, fields }, remove }: SchemaProps) {
           cells: [
             <code key="name">{field.name}</code>,
             <code key="type">{field.type}</code>,
-            <span key="options" class="badges">
+            <span key="options" class="line">
               {field.embed && (
                 <span class="badge good" title={field.embed.served_by}>
                   vectors of {field.embed.from.join(', ')} by {field.embed.model_config.model_name}

@@ -52,7 +52,7 @@ export function Search({ collection }: { collection: Collection }) {
   const facets = data?.facet_counts ?? []
   return (
     <>
-      <search class="search-form">
+      <search class="search-form line">
         <SearchBox label={`Search ${name}`} value={text} change={setText} />
         <label class="filter-box">
           <span class="hidden">Filter</span>
@@ -153,7 +153,7 @@ export function Result({ hit, best, open, children }: ResultProps) {
       <p class="result-text" dir="auto">
         {snippet === undefined ? excerpt(document) : <Marked text={snippet} />}
       </p>
-      <p class="scores">
+      <p class="scores line aside">
         {score !== undefined && (
           <span title="By which hits are ordered: words and meaning in one number">
             score <strong>{score.toFixed(3)}</strong>
@@ -229,7 +229,7 @@ const Facets = ({ of, filter, toggle }: FacetsProps) => (
       .filter(({ counts }) => counts.length > 0)
       .map(({ field_name: field, counts }) => (
         <section key={field}>
-          <h2>{field === 'parley_source' ? 'imported from' : field}</h2>
+          <h2 class="aside">{field === 'parley_source' ? 'imported from' : field}</h2>
           <ul>
             {counts.slice(0, MOST).map(({ value, count: times }) => {
               const condition = conditionOf(field, value)

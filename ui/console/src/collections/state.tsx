@@ -4,7 +4,7 @@ import { type Loaded, read, useModule, useRead } from '../api'
 import { Button } from '../parts/button'
 import { Dialog } from '../parts/dialog'
 import { count, duration, engineName, many } from '../parts/format'
-import { Shown } from '../parts/states'
+import { Notice, Shown } from '../parts/states'
 import { type Collection, type Engine, pathOf } from './wire'
 
 const LOOK_MS = 2_000
@@ -69,10 +69,10 @@ export function Nodes({ name }: { name: string }) {
                 </span>
               )}
             </summary>
-            <ul class="cuts">
+            <ul>
               {nodes.map(({ url, answers, took_ms, error }) => (
                 <li key={url}>
-                  <span class="hit-title">{url}</span>
+                  <span class="cut">{url}</span>
                   <span class={answers ? 'soft' : 'bad'}>{answers ? duration(took_ms) : error}</span>
                 </li>
               ))}
@@ -117,13 +117,13 @@ export function EmbeddingFault({ collection }: { collection: Collection }) {
   return (
     <>
       {replacing.map(({ name, model_name: model, pending: left }) => (
-        <p key={name} class="notice" role="status">
+        <p key={name} class="notice line" role="status">
           The vectors of {name} are made anew by {model}: {count(left)} to go. Until then the old ones are
           searched.
         </p>
       ))}
       {error !== undefined && (
-        <div class="notice bad" role="alert">
+        <Notice>
           <p>
             {error}
             {/[.!?]$/.test(error) ? ' ' : '. '}
@@ -132,7 +132,7 @@ export function EmbeddingFault({ collection }: { collection: Collection }) {
             {pending > 0 &&
               'Parley keeps trying. Until then documents without a vector are found by words only.'}
           </p>
-        </div>
+        </Notice>
       )}
     </>
   )
@@ -148,7 +148,7 @@ export function ConnectDialog({ of, close }: { of?: Collection; close: (connecte
   if (form.data) return <form.data.default of={of} title={title} close={close} />
   return (
     <Dialog title={title} close={() => close(false)}>
-      <div class="dialog-body">
+      <div class="dialog-body pile">
         <Shown of={form}>{() => null}</Shown>
       </div>
     </Dialog>

@@ -30,7 +30,7 @@ export function Weights({ collection, query: { by, weights, alpha }, change }: W
   return (
     <details class="weights" open={isSet}>
       <summary>Weights</summary>
-      <div class="weights-fields">
+      <div class="weights-fields line">
         {fields.map((name) => (
           <Weight
             key={name}

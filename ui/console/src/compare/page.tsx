@@ -55,14 +55,14 @@ export default function Compare() {
     >
       {left.data && right.data && <Differences rows={changed} />}
       <div class="sides">
-        <section class="answer-side" aria-label="The first answer">
-          <h2>First</h2>
+        <section class="answer-side pile" aria-label="The first answer">
+          <h2 class="aside">First</h2>
           <Shown of={left} lines={6}>
             {(side) => <Answer side={side} />}
           </Shown>
         </section>
-        <section class="answer-side" aria-label="The second answer">
-          <h2>Second</h2>
+        <section class="answer-side pile" aria-label="The second answer">
+          <h2 class="aside">Second</h2>
           {left.data && <Again key={query.get('b')} from={left.data} a={a} open={b === undefined} />}
           {b && (
             <Shown of={right} lines={6}>
@@ -113,7 +113,7 @@ function Again({ from, a, open }: { from: Side; a: TurnAddress; open: boolean })
     go(to(['compare'], { a: addressOf(a), b }), { replace: true })
   }
   return (
-    <details class="again" open={open}>
+    <details class="again frame" open={open}>
       <summary>Settings of the second answer</summary>
       <Form class="form" action="Ask again" busy="Asking …" save={ask}>
         <SettingsFields choices={choices.data ?? {}} of={asked} />

@@ -9,7 +9,7 @@ import { Button } from '../parts/button'
 import { Confirm } from '../parts/dialog'
 import { download, duration, many, when } from '../parts/format'
 import { Icon } from '../parts/icon'
-import { Page } from '../parts/page'
+import { Card, Page } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { Shown } from '../parts/states'
 import { asMarkdown, failedTurns, faultsOf, type RecordedTurn, readConversation } from './record'
@@ -57,18 +57,17 @@ export function ConversationPage({ id }: { id: string }) {
         {({ turns }) => turns.map((turn) => <Turn key={turn.turn} of={id} turn={turn} called={called} />)}
       </Shown>
       {(failed.data?.length ?? 0) > 0 && (
-        <section class="panel-card">
-          <h2>Failed: {failed.data?.length}</h2>
-          <ul class="faults">
+        <Card title={`Failed: ${failed.data?.length}`}>
+          <ul class="faults pile">
             {failed.data?.map(({ turn, question, created_at, error }) => (
-              <li key={turn}>
+              <li key={turn} class="line">
                 <span dir="auto">{question}</span>
                 <span class="soft">{when(created_at)}</span>
                 <span class="bad">{error.message}</span>
               </li>
             ))}
           </ul>
-        </section>
+        </Card>
       )}
       {removing && (
         <Confirm
@@ -115,9 +114,9 @@ function Turn({ of, turn, called }: TurnProps) {
       )}
       <Prose answer={answer} citations={citations} />
       {sources.length > 0 && (
-        <ol class="read-sources">
+        <ol class="read-sources line">
           {sources.map((source, index) => (
-            <li key={refOf(source)}>
+            <li key={refOf(source)} class="line">
               <span class="number">{index + 1}</span>
               <a href={pageOf(refOf(source))} dir="auto">
                 {called(source)}
@@ -126,16 +125,16 @@ function Turn({ of, turn, called }: TurnProps) {
           ))}
         </ol>
       )}
-      <p class="turn-meta">
+      <p class="turn-meta line aside">
         <span>{when(created_at)}</span>
         <span>{usage.model}</span>
         {timings.finished !== undefined && <span>{duration(timings.finished)}</span>}
         <Faults of={faultsOf(turn)} />
-        <button type="button" class="inspect" onClick={() => askAgain(question)}>
+        <button type="button" class="inspect aside" onClick={() => askAgain(question)}>
           <Icon name="again" />
           Ask again
         </button>
-        <a class="inspect" href={to(['fix'], { a: `${of}/${turn.turn}` })}>
+        <a class="inspect aside" href={to(['fix'], { a: `${of}/${turn.turn}` })}>
           <Icon name="edit" />
           Fix this answer
         </a>

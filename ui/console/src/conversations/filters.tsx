@@ -54,7 +54,7 @@ export function FilterForm() {
   const [name, setName] = useState(user)
   useEffect(() => setName(user), [user])
   return (
-    <search class="search-form">
+    <search class="search-form line">
       <SearchBox label="Search questions and answers" value={words} change={setWords} most={200} />
       <label class="filter-box">
         <span class="hidden">User</span>

@@ -35,7 +35,7 @@ function ConversationList() {
       <List
         of={list}
         lines={8}
-        class="rows"
+        class="rows frame"
         empty={isFiltered(given) ? UNFIT : NONE}
         item={(each) => <Row key={each.id} of={each} />}
         after={<More of={list} title="Load earlier ones" />}
@@ -60,15 +60,15 @@ const NONE: EmptyProps = {
 const Row = ({ of }: { of: Summary }) => (
   <li>
     <a class="row conversation-row" href={to(['conversations', 'read', of.id])}>
-      <span class="row-title" dir="auto">
+      <span class="row-title cut" dir="auto">
         {of.title || 'Untitled'}
       </span>
-      <span class="row-text">
+      <span class="row-text cut">
         {many(of.turn_count, 'turn')} · {of.protocol}
         {of.user_id !== '' && ` · ${of.user_id}`} · {of.model_id}
         <Marks of={of} />
       </span>
-      <time class="row-text" dateTime={new Date(of.updated_at).toISOString()} title={when(of.updated_at)}>
+      <time class="row-text cut" dateTime={new Date(of.updated_at).toISOString()} title={when(of.updated_at)}>
         {ago(of.updated_at)}
       </time>
     </a>

@@ -8,7 +8,7 @@ import type { GivenFeedback, RecordedTurn } from './record'
 export function Said({ feedback }: { feedback: GivenFeedback[] | undefined }) {
   if (!feedback || feedback.length === 0) return null
   return (
-    <ul class="said" aria-label="Feedback">
+    <ul class="said pile" aria-label="Feedback">
       {feedback.map((each) => (
         <li
           key={`${each.created_at} ${each.comment}`}
@@ -21,7 +21,7 @@ export function Said({ feedback }: { feedback: GivenFeedback[] | undefined }) {
             <span class="soft"> · {when(each.updated_at)}</span>
             {each.comment !== undefined && <p dir="auto">{each.comment}</p>}
             {each.reasons && (
-              <p class="badges">
+              <p class="line">
                 {each.reasons.map((reason) => (
                   <span key={reason} class="badge">
                     {inWords(reason)}
@@ -43,7 +43,7 @@ const inWords = (reason: string): string =>
 /** What speaks against an answer. */
 export const Faults = ({ of }: { of: string[] }) =>
   of.length > 0 && (
-    <span class="badges">
+    <span class="line">
       {of.map((each) => (
         <span key={each} class="badge warn">
           {each}
@@ -64,13 +64,13 @@ export function Doubted({ answer, support = [] }: Pick<RecordedTurn, 'answer' | 
   const doubted = support.filter((sentence) => sentence.support !== 'supported')
   if (doubted.length === 0) return null
   return (
-    <details class="doubted">
+    <details class="doubted pile">
       <summary>
         The documents do not support {doubted.length} of {many(support.length, 'sentence')}
       </summary>
-      <ul class="faults">
+      <ul class="faults pile">
         {doubted.map(({ start, end, support: found, missing }) => (
-          <li key={start}>
+          <li key={start} class="line">
             <span dir="auto">{answer.slice(start, end)}</span>
             <span class="soft">
               {missing ? `Not in the documents: ${missing.join(', ')}` : OUTCOMES[found]}

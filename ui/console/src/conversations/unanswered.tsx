@@ -188,7 +188,7 @@ export function Unanswered() {
         of={{ ...found, data: data?.groups }}
         lines={6}
         label="Reading conversations"
-        class="cards"
+        class="pile"
         empty={{
           icon: 'check',
           title: 'Nothing is left unanswered',
@@ -235,7 +235,7 @@ function GroupItem({ group, nearest }: { group: Group; nearest: Nearest | undefi
     >
       <span class="badge">{many(group.length, 'time')}</span>
       <Faults of={faultsIn(group)} />
-      <div class="page-actions">
+      <div class="line">
         <Button label="Fix" icon="edit" href={to(['fix'], { a })} />
         <Button label="Write a page" icon="plus" href={to(['fix'], { a, write: '1' })} />
       </div>

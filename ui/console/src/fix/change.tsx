@@ -167,7 +167,7 @@ async function writeRule(path: string, id: string, rule: object, says: string): 
 export function Done({ change: { says, undo }, undone }: { change: Change; undone: () => void }) {
   const { busy, error, start } = useAction(() => undo().then(undone))
   return (
-    <li>
+    <li class="line">
       <span role="status" dir="auto">
         {says}
       </span>

@@ -113,7 +113,7 @@ function Steps({ side, choices }: { side: Side; choices: Choices }) {
             />
           )}
         </Shown>
-        <ul class="faults" aria-label="What you changed" hidden={changes.length === 0}>
+        <ul class="faults pile" aria-label="What you changed" hidden={changes.length === 0}>
           {changes.map((each) => (
             <Done
               key={each}
@@ -206,7 +206,7 @@ function Find({ collection, side, question, picked, pick, counted }: FindProps) 
           const isPicked = picked?.id === document.id
           return (
             <Result key={document.id} hit={hit} best={loaded.data?.hits[0]} open={setShown}>
-              <p class="result-pick">
+              <p class="result-pick line">
                 <Button
                   label={isPicked ? 'Chosen' : 'This should have answered'}
                   aria-pressed={isPicked}
@@ -258,7 +258,7 @@ function Again({ side, asked }: { side: Side; asked: ChatSettings }) {
                 {[side, now].map((each, at) => (
                   <section
                     key={NAMES[at]}
-                    class="answer-side"
+                    class="answer-side pile"
                     aria-label={`The answer ${NAMES[at]?.toLowerCase()}`}
                   >
                     <h3>{NAMES[at]}</h3>

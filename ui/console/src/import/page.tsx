@@ -70,7 +70,7 @@ export default function ImportPage() {
         </>
       )}
       {state.step === 'reading' && (
-        <div class="panel-card" role="status">
+        <div class="panel-card frame" role="status">
           <p>
             <Icon name="file" /> Reading {state.chosen.title}: {state.count} of {state.chosen.files.length}{' '}
             files
@@ -115,7 +115,7 @@ export function Drop({ start }: { start: (choose: () => Promise<Chosen>) => void
         Markdown, HTML, PDF, DOCX, PPTX, EPUB, XLSX, CSV, JSON, JSON Lines, notebooks, reStructuredText,
         AsciiDoc and plain text
       </p>
-      <div class="drop-buttons">
+      <div class="line">
         <Button label="Choose a folder" kind="primary" onClick={() => folder.current?.click()} />
         <Button label="Choose files" onClick={() => single.current?.click()} />
       </div>

@@ -1,4 +1,5 @@
-/** What an import will do, what it does, and what came of it. */
+/** What an import { Card } from '../parts/page'
+import will do, what it does, and what came of it. */
 import { useRef, useState } from 'preact/hooks'
 import { place, to } from '../address'
 import { Refusal, useAction, useLoaded } from '../api'
@@ -8,8 +9,8 @@ import { excerpt } from '../collections/wire'
 import { Button } from '../parts/button'
 import { CheckField, TextField } from '../parts/form'
 import { collectionName, count, many } from '../parts/format'
-import { Icon } from '../parts/icon'
-import { Loading, Problem } from '../parts/states'
+import { Card } from '../parts/page'
+import { Loading, Notice, Problem } from '../parts/states'
 import type { Runner } from './page'
 import type { Prepared } from './run'
 
@@ -30,16 +31,16 @@ const NAMED = 5
 /** The first documents, so that somebody sees that they were read as they were meant. */
 function Sample({ documents }: { documents: Prepared['documents'] }) {
   return (
-    <ul class="rows sample" aria-label="The first documents">
+    <ul class="sample rows frame" aria-label="The first documents">
       {documents.slice(0, NAMED).map((document) => (
         <li key={document.id} class="row">
-          <span class="row-title" dir="auto">
+          <span class="row-title cut" dir="auto">
             {titleOf(document)}
           </span>
-          <span class="row-text" dir="auto">
+          <span class="row-text cut" dir="auto">
             {excerpt(document)}
           </span>
-          <code class="row-id">{document.id}</code>
+          <code class="cut">{document.id}</code>
         </li>
       ))}
       {documents.length > NAMED && (
@@ -84,29 +85,25 @@ export function Preview({ runner, content, title, unreadable, into, again }: Pre
     return (
       <>
         {taken === 0 && refused.length > 0 ? (
-          <div class="notice bad" role="alert">
+          <Notice>
             <p>
               Nothing was imported into {name}: the server refused {many(refused.length, 'document')}.
             </p>
-          </div>
+          </Notice>
         ) : (
-          <div class="notice good" role="status">
-            <Icon name="check" />
+          <Notice good icon="check">
             <p>
               {many(taken, 'document')} imported into {name}
               {data.plan.unchanged > 0 ? `, ${count(data.plan.unchanged)} had not changed` : ''}.
             </p>
-          </div>
+          </Notice>
         )}
         <Embedding collection={name} />
         <Faults title="Refused by the server" faults={refused} />
         <Faults title="Not read" faults={unread} />
-        <div class="page-actions">
+        <div class="line">
           {place.value.query.get('next') === 'start' ? (
-            <a class="button primary" href={to(['start'], { collection: name })}>
-              Go on
-              <Icon name="right" />
-            </a>
+            <Button label="Go on" kind="primary" after="right" href={to(['start'], { collection: name })} />
           ) : (
             <Button
               label={`Ask ${name}`}
@@ -128,7 +125,7 @@ export function Preview({ runner, content, title, unreadable, into, again }: Pre
       {nothing ? (
         <Problem error={new Refusal(0, 'Nothing could be read. The reasons are below.')} />
       ) : (
-        <div class="panel-card form">
+        <div class="panel-card frame form">
           <TextField
             label="Collection"
             value={name}
@@ -166,7 +163,7 @@ export function Preview({ runner, content, title, unreadable, into, again }: Pre
               <progress max={data.plan.changed.length} value={sent} aria-label="Documents sent" />
             </div>
           )}
-          <div class="page-actions">
+          <div class="line">
             <Button
               label={error ? 'Try again' : 'Import'}
               kind="primary"
@@ -180,7 +177,7 @@ export function Preview({ runner, content, title, unreadable, into, again }: Pre
       )}
       <Faults title="Not read" faults={unread} />
       {nothing && (
-        <div class="page-actions">
+        <div class="line">
           <Button label="Choose other files" onClick={again} />
         </div>
       )}
@@ -199,20 +196,17 @@ const SHOWN = 50
 function Faults({ title, faults }: { title: string; faults: Fault[] }) {
   if (faults.length === 0) return null
   return (
-    <section class="panel-card">
-      <h2>
-        {title}: {count(faults.length)}
-      </h2>
-      <ul class="faults">
+    <Card title={`${title}: ${count(faults.length)}`}>
+      <ul class="faults pile">
         {faults.slice(0, SHOWN).map(({ source, error }) => (
-          <li key={source}>
+          <li key={source} class="line">
             <code>{source}</code>
             <span class="bad">{error}</span>
           </li>
         ))}
       </ul>
       {faults.length > SHOWN && <p class="soft">And {many(faults.length - SHOWN, 'more', 'more')}.</p>}
-    </section>
+    </Card>
   )
 }
 
@@ -225,7 +219,7 @@ function Embedding({ collection }: { collection: string }) {
   const fault = data && <EmbeddingFault collection={data} />
   if (most.current === 0) return fault
   return (
-    <div class="panel-card" role="status">
+    <div class="panel-card frame" role="status">
       <p>
         {left > 0
           ? `Vectors are being made: ${count(most.current - left)} of ${count(most.current)}. Words are found already.`

@@ -7,16 +7,19 @@ interface ButtonProps extends Omit<ButtonHTMLAttributes, 'class' | 'icon' | 'lab
   label: string
   kind?: 'primary' | 'danger' | 'quiet' | ''
   icon?: IconName
+  /** the icon behind its label */
+  after?: IconName
   /** where it leads; absent: it is no link */
   href?: string
 }
 
-export function Button({ label, kind = '', icon, href, ...attributes }: ButtonProps) {
+export function Button({ label, kind = '', icon, after, href, ...attributes }: ButtonProps) {
   const look = `button ${kind}`.trim()
   const content = (
     <>
       {icon && <Icon name={icon} />}
       {label}
+      {after && <Icon name={after} />}
     </>
   )
   if (href !== undefined) {

@@ -27,7 +27,7 @@ export function Dialog({ title, close, children, class: className = '' }: Dialog
   }, [])
   return (
     <dialog ref={element} class={`dialog ${className}`} aria-labelledby={id} onClose={close}>
-      <div class="dialog-head">
+      <div class="dialog-head ends">
         <h2 id={id}>{title}</h2>
         <Tool icon="close" label="Close" onClick={() => element.current?.close()} />
       </div>
@@ -53,7 +53,7 @@ export function Confirm({ title, children, action, run, close }: ConfirmProps) {
   })
   return (
     <Dialog title={title} close={close}>
-      <div class="dialog-body">{children}</div>
+      <div class="dialog-body pile">{children}</div>
       {error && <Problem error={error} />}
       <div class="dialog-foot">
         <Button label="Cancel" onClick={close} />

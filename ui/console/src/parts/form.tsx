@@ -240,7 +240,7 @@ export function Form({ action = 'Save', busy: running = action, class: own, ...f
     >
       {children}
       {error && <Problem error={error} />}
-      <div class={own === undefined ? 'dialog-foot' : 'page-actions'}>
+      <div class={own === undefined ? 'dialog-foot' : 'line'}>
         <Button label={busy ? running : action} kind="primary" type="submit" disabled={busy || disabled} />
         {beside}
       </div>

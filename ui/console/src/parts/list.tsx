@@ -6,7 +6,7 @@ import { type Loaded, type PagedList, send } from '../api'
 import { Button, Tool } from './button'
 import { Confirm } from './dialog'
 import { count } from './format'
-import { Icon, type IconName } from './icon'
+import type { IconName } from './icon'
 import { Page } from './page'
 import { Empty, Problem, Shown } from './states'
 
@@ -22,7 +22,7 @@ interface ListProps<T> {
   of: Omit<Loaded<T[]>, 'set'>
   /** what is said while there is nothing to list */
   empty: EmptyProps
-  class: 'cards' | 'rows' | 'results'
+  class: 'pile' | 'rows frame' | 'results'
   /** whether its order says something, such as best first */
   ordered?: boolean
   /** grey lines while it loads */
@@ -63,7 +63,7 @@ export const More = <T,>({ of: { data = [], more }, title }: { of: PagedList<T>;
   more && (
     <>
       {more.error && <Problem error={more.error} />}
-      <div class="pager">
+      <div class="pager line">
         <Button label={more.busy ? 'Loading …' : title} disabled={more.busy} onClick={() => more.start()} />
         <span class="soft">{count(data.length)} loaded</span>
       </div>
@@ -81,7 +81,7 @@ interface PagerProps {
 /** Turns numbered pages. Nothing where there is only one. */
 export const Pager = ({ page, last, label, turn }: PagerProps) =>
   (last > 1 || page > 1) && (
-    <nav class="pager" aria-label={label}>
+    <nav class="pager line" aria-label={label}>
       <Button
         label="Previous"
         icon="left"
@@ -91,10 +91,7 @@ export const Pager = ({ page, last, label, turn }: PagerProps) =>
       <span class="soft">
         Page {count(page)} of {count(last)}
       </span>
-      <button type="button" class="button" disabled={page >= last} onClick={() => turn(page + 1)}>
-        Next
-        <Icon name="right" />
-      </button>
+      <Button label="Next" after="right" disabled={page >= last} onClick={() => turn(page + 1)} />
     </nav>
   )
 
@@ -111,7 +108,7 @@ interface ItemProps {
 }
 
 export const Item = ({ name, href, about, children }: ItemProps) => (
-  <li class="item">
+  <li class="item line frame">
     <div class="item-main">
       {href === undefined ? (
         <strong>{name}</strong>
@@ -189,7 +186,7 @@ export function ListPage<T>({ title, lead, kind, list, empty, item, edit, ...mor
   return (
     <Page title={title} lead={lead} actions={list.data && list.data.length > 0 && action}>
       {above}
-      <List of={list} empty={{ ...empty, action }} class="cards" item={itemOf} />
+      <List of={list} empty={{ ...empty, action }} class="pile" item={itemOf} />
       {query.has('new') && form?.(close)}
       {edited && edit?.(edited, close)}
       {removed && (

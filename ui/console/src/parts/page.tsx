@@ -20,7 +20,7 @@ export function Page({ title, up, lead, actions, children }: PageProps) {
   useTitle(title)
   return (
     <div class="page">
-      <header class="page-head">
+      <header class="page-head ends">
         <div class="page-name">
           {up && (
             <a class="up" href={up.href}>
@@ -31,12 +31,30 @@ export function Page({ title, up, lead, actions, children }: PageProps) {
           <h1 tabIndex={-1}>{title}</h1>
           {lead && <p class="lead">{lead}</p>}
         </div>
-        {actions && <div class="page-actions">{actions}</div>}
+        {actions && <div class="line">{actions}</div>}
       </header>
       {children}
     </div>
   )
 }
+
+interface CardProps {
+  title: string
+  /** what stands at the end of its head */
+  beside?: ComponentChildren
+  children: ComponentChildren
+}
+
+/** A part of a page, in a frame. */
+export const Card = ({ title, beside, children }: CardProps) => (
+  <section class="panel-card frame">
+    <div class="ends">
+      <h2>{title}</h2>
+      {beside}
+    </div>
+    {children}
+  </section>
+)
 
 /** The title of the browser's tab. */
 export function useTitle(title: string): void {
@@ -73,8 +91,8 @@ interface StepProps {
 /** A step of a page that leads through several, within a list of the class `steps`. */
 export const Step = ({ title, done = false, waits, children }: StepProps) => (
   <li class={done ? 'step done' : 'step'}>
-    <div class="panel-card form">
-      <h2>
+    <div class="panel-card frame form">
+      <h2 class="line">
         {title}
         {done && <span class="badge good">done</span>}
       </h2>

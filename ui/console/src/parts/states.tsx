@@ -14,7 +14,7 @@ export function Empty({
   children?: ComponentChildren
 }) {
   return (
-    <div class="empty">
+    <div class="empty pile">
       <span class="empty-icon">
         <Icon name={icon} />
       </span>
@@ -24,22 +24,35 @@ export function Empty({
   )
 }
 
+interface NoticeProps {
+  icon?: IconName
+  /** whether it went well */
+  good?: boolean
+  /** a paragraph, and buttons */
+  children: ComponentChildren
+}
+
+/** What went well, or did not. */
+export const Notice = ({ icon, good = false, children }: NoticeProps) => (
+  <div class={good ? 'notice line good' : 'notice line bad'} role={good ? 'status' : 'alert'}>
+    {icon && <Icon name={icon} />}
+    {children}
+  </div>
+)
+
 /** A fault with what to do about it. */
 export function Problem({ error, retry }: { error: Refusal; retry?: () => void }) {
   const isKey = error.status === 401 || error.status === 403
   const isGone = error.status === 404
   return (
-    <div class="notice bad" role="alert">
-      <Icon name="warning" />
+    <Notice icon="warning">
       <p>
         {error.message}
         {isGone && ' It may have been deleted, or the link is mistyped.'}
       </p>
-      <div class="notice-actions">
-        {isKey && <Button label="Switch key" onClick={forgetKey} />}
-        {retry && <Button label="Try again" onClick={retry} />}
-      </div>
-    </div>
+      {isKey && <Button label="Switch key" onClick={forgetKey} />}
+      {retry && <Button label="Try again" onClick={retry} />}
+    </Notice>
   )
 }
 
@@ -62,7 +75,7 @@ export const Shown = <T,>({ of: { data, error, reload }, children, ...loading }:
 
 /** Grey lines in the place of what is to come. */
 export const Loading = ({ lines = 4, label = 'Loading' }: { lines?: number; label?: string }) => (
-  <div class="loading" role="status">
+  <div class="loading pile" role="status">
     <span class="hidden">{label}</span>
     {Array.from({ length: lines }, (_, index) => (
       // biome-ignore lint/suspicious/noArrayIndexKey: the lines are all alike

@@ -1,5 +1,6 @@
 /** Tables and texts, which scroll where they are wider than their place. */
 import type { ComponentChildren } from 'preact'
+import { Copy } from './button'
 
 interface TableProps {
   head: ComponentChildren[]
@@ -47,19 +48,33 @@ export function Table({ head, rows, numbers = Infinity, named = 0, class: own = 
       </tbody>
     </table>
   )
-  if (label === undefined) return <div class="table-scroll">{table}</div>
+  if (label === undefined) return <div class="table-scroll frame">{table}</div>
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached with the keyboard
-    <section class="table-scroll" tabIndex={0} aria-label={label}>
+    <section class="table-scroll frame" tabIndex={0} aria-label={label}>
       {table}
     </section>
   )
 }
 
-/** A text as it is, which scrolls where it is long. */
-export const Raw = ({ text, label }: { text: string; label: string }) => (
-  // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached with the keyboard
-  <section class="raw" aria-label={label} tabIndex={0}>
-    <pre>{text}</pre>
-  </section>
+interface RawProps {
+  name: string
+  text: string
+  /** what is said of the button that copies it, and of the whole for screen readers */
+  copy?: string
+  label?: string
+}
+
+/** A text as it is, which scrolls where it is long and can be copied. */
+export const Raw = ({ name, text, copy = `Copy: ${name}`, label = name }: RawProps) => (
+  <div class="message">
+    <div class="message-head ends">
+      <span>{name}</span>
+      <Copy text={text} label={copy} />
+    </div>
+    {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached with the keyboard */}
+    <section class="raw" aria-label={label} tabIndex={0}>
+      <pre>{text}</pre>
+    </section>
+  </div>
 )

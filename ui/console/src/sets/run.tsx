@@ -16,7 +16,7 @@ import { addressOf } from '../compare/side'
 import { Button } from '../parts/button'
 import { CheckField } from '../parts/form'
 import { download, many, when } from '../parts/format'
-import { Page } from '../parts/page'
+import { Card, Page } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { Empty, Shown } from '../parts/states'
 import { Table } from '../parts/table'
@@ -99,19 +99,20 @@ function Questions({ questions, compares }: { questions: Questions; compares: bo
   const [onlyChanged, setOnlyChanged] = useState(compares)
   const shown = onlyChanged ? questions.filter(({ changes }) => changes.length > 0) : questions
   return (
-    <section class="panel-card">
-      <div class="card-bar">
-        <h2>Questions</h2>
-        {compares && <CheckField label="Only what changed" checked={onlyChanged} change={setOnlyChanged} />}
-      </div>
+    <Card
+      title="Questions"
+      beside={
+        compares && <CheckField label="Only what changed" checked={onlyChanged} change={setOnlyChanged} />
+      }
+    >
       {shown.length === 0 && <p class="hint">No question came out differently.</p>}
       <ol class="outcomes">
         {shown.map(({ question, before, now, changes }, index) => (
           // biome-ignore lint/suspicious/noArrayIndexKey: a question can come twice
-          <li key={index}>
+          <li key={index} class="pile">
             <h3 dir="auto">{question}</h3>
             {changes.length > 0 && (
-              <p class="badges">
+              <p class="line">
                 {changes.map((change) => (
                   <span key={change} class="badge warn">
                     {change}
@@ -127,7 +128,7 @@ function Questions({ questions, compares }: { questions: Questions; compares: bo
           </li>
         ))}
       </ol>
-    </section>
+    </Card>
   )
 }
 
@@ -139,12 +140,12 @@ function OutcomeView({ outcome, label }: { outcome: Outcome & { judged?: Judged 
   const verdict = verdictOf(outcome)
   const good = ['right', 'declined rightly', 'answered'].includes(verdict)
   return (
-    <div class="outcome">
-      {label && <h4>{label}</h4>}
+    <div class="answer-side pile">
+      {label && <h4 class="aside">{label}</h4>}
       {error !== undefined && <p class="bad">{error}</p>}
       {error === undefined &&
         (answer ? <Prose answer={answer} citations={NO_CITATIONS} /> : <p>No answer.</p>)}
-      <p class="badges">
+      <p class="line">
         <span class={good ? 'badge good' : 'badge warn'}>{verdict}</span>
         {judged && (
           <span class={judged.verdict === 'right' ? 'badge good' : 'badge warn'}>
@@ -175,7 +176,7 @@ function Links({ before, now }: { before: Outcome | undefined; now: Outcome }) {
   const [first, second] = [before && addressIn(before), addressIn(now)].filter((each) => each !== undefined)
   if (first === undefined) return null
   return (
-    <a class="more" href={to(['compare'], { a: first, b: second })}>
+    <a href={to(['compare'], { a: first, b: second })}>
       {second === undefined ? 'Why this answer?' : 'Why these answers?'}
     </a>
   )

@@ -1,9 +1,11 @@
 /** When a set is asked by itself, who judges its answers, and how its runs came out over time. */
+
 import { summaryOf } from '../../../../scripts/parley/eval/outcomes.mjs'
 import { useLoaded } from '../api'
 import { loadChoices } from '../chat/choices'
 import { CheckField, Form, optionsOf, SelectField, useDraft } from '../parts/form'
 import { count, when } from '../parts/format'
+import { Card } from '../parts/page'
 import { changeSet, type QuestionSet, type Run } from './store'
 
 const EVERY: Record<string, string> = {
@@ -32,8 +34,7 @@ export function Schedule({ set, changed }: { set: QuestionSet; changed: () => vo
   const every = draft.every in EVERY ? EVERY : { ...EVERY, [draft.every]: `Every ${draft.every} hours` }
   const models = choices.data?.models?.map(({ id }) => id) ?? []
   return (
-    <section class="panel-card">
-      <h2>Ask it by itself</h2>
+    <Card title="Ask it by itself">
       <Form class="form" save={save}>
         <div class="split">
           <SelectField label="How often" {...field('every')} options={Object.entries(every)} />
@@ -46,7 +47,7 @@ export function Schedule({ set, changed }: { set: QuestionSet; changed: () => vo
         </div>
         <CheckField label="After each import into one of its collections" {...check('after')} />
       </Form>
-    </section>
+    </Card>
   )
 }
 

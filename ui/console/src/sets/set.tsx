@@ -10,7 +10,7 @@ import { SettingsFields } from '../chat/settings-form'
 import { Button } from '../parts/button'
 import { CheckField, FormDialog, TextField, useDraft } from '../parts/form'
 import { many, when } from '../parts/format'
-import { Page } from '../parts/page'
+import { Card, Page } from '../parts/page'
 import { Empty, Problem, Shown } from '../parts/states'
 import { Table } from '../parts/table'
 import { Progress, Schedule } from './schedule'
@@ -71,12 +71,11 @@ export function SetPage({ name }: { name: string }) {
 }
 
 const Questions = ({ of: { questions } }: { of: QuestionSet }) => (
-  <section class="panel-card">
-    <h2>Questions</h2>
+  <Card title="Questions">
     <ol class="set-questions">
       {questions.map(({ question, relevant, answer = [], unanswerable }, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: a question can come twice
-        <li key={index}>
+        <li key={index} class="pile">
           <span dir="auto">{question}</span>
           <span class="soft">
             {unanswerable
@@ -87,7 +86,7 @@ const Questions = ({ of: { questions } }: { of: QuestionSet }) => (
         </li>
       ))}
     </ol>
-  </section>
+  </Card>
 )
 
 function NewRun({ set }: { set: QuestionSet }) {
@@ -100,15 +99,14 @@ function NewRun({ set }: { set: QuestionSet }) {
   const now = running.value
   const { error, start } = useAction((_: Event) => runSet(set, asked.draft))
   return (
-    <section class="panel-card">
-      <h2>Run it</h2>
+    <Card title="Run it">
       <form class="form" autocomplete="off" onSubmit={start}>
         <div class="split">
           <SettingsFields choices={choices.data ?? {}} of={asked} />
         </div>
         {error && <Problem error={error} />}
         {now && (
-          <div class="run-progress">
+          <div class="line">
             <progress value={now.done} max={now.of} aria-label="Questions asked" />
             <span role="status">
               {now.set === set.name
@@ -124,7 +122,7 @@ function NewRun({ set }: { set: QuestionSet }) {
           </div>
         )}
       </form>
-    </section>
+    </Card>
   )
 }
 
@@ -150,15 +148,16 @@ function RunTable({ name, runs }: { name: string; runs: Run[] }) {
   // The later one is shown, against the earlier.
   const [now, before] = runs.filter(({ id }) => picked.includes(id))
   return (
-    <section class="panel-card">
-      <div class="card-bar">
-        <h2>Runs</h2>
-        {now && before ? (
+    <Card
+      title="Runs"
+      beside={
+        now && before ? (
           <Button label="Compare the two" href={to(['sets', name, now.id], { before: before.id })} />
         ) : (
           runs.length > 1 && <span class="soft">Tick two to compare them.</span>
-        )}
-      </div>
+        )
+      }
+    >
       {runs.length > 1 && <Progress runs={runs} />}
       <Table
         numbers={2}
@@ -191,7 +190,7 @@ function RunTable({ name, runs }: { name: string; runs: Run[] }) {
           }
         })}
       />
-    </section>
+    </Card>
   )
 }
 

@@ -71,9 +71,9 @@ export const Failures = ({ run: { failed, failures }, open = false }: { run: Run
   failed > 0 && (
     <details open={open}>
       <summary class="badge bad">{failed} failed</summary>
-      <ul class="faults">
+      <ul class="faults pile">
         {failures.map(({ url, error }) => (
-          <li key={url}>
+          <li key={url} class="line">
             <span class="soft">{url}</span> <span>{error}</span>
           </li>
         ))}

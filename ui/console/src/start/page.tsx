@@ -206,7 +206,7 @@ function Snippet({ assistant, website, isMade }: SnippetProps) {
       {told !== '' && <p role="status">{told}</p>}
       {error && <Problem error={error} />}
       {value === undefined && (
-        <div class="page-actions">
+        <div class="line">
           <Button label="Get the embed code" kind="primary" disabled={busy} onClick={() => start()} />
         </div>
       )}

@@ -190,13 +190,13 @@ export function Reading({ source: begun, ready, done, failed }: ReadingProps) {
   }, [begun.name, tries])
   const run = source.run ?? source.last_run
   return (
-    <div class="reading">
+    <div class="reading pile">
       <p role="status">{isNew(source) ? saying(source) : told(source)}</p>
       {isFirst(source) && <progress value={titles.length} max={FIRST_PAGES} aria-label="Pages read" />}
       {titles.length > 0 && (
-        <ul class="titles" aria-label="Pages that were read">
+        <ul class="titles frame" aria-label="Pages that were read">
           {titles.map(({ title, url }) => (
-            <li key={url} dir="auto">
+            <li key={url} class="cut" dir="auto">
               <a href={url} target="_blank" rel="noreferrer">
                 {title}
               </a>
@@ -247,18 +247,20 @@ export function Picture({ assistant, source, answered }: PictureProps) {
     if (accent !== undefined) page.current?.style.setProperty('--site', accent)
   }, [accent])
   return (
-    <div class="picture" ref={page}>
+    <div class="picture frame" ref={page}>
       <div class="picture-page" aria-hidden="true">
-        {origin !== undefined && <p class="picture-address">{origin}</p>}
-        <p class="picture-name">{heading}</p>
+        {origin !== undefined && <p class="picture-address cut">{origin}</p>}
+        <p class="picture-name cut">{heading}</p>
         <div class="picture-body">
           <ul>
             {others.slice(0, MENU).map(({ title }) => (
-              <li key={title}>{title}</li>
+              <li key={title} class="cut">
+                {title}
+              </li>
             ))}
           </ul>
           <div>
-            <p class="picture-title">{first?.title ?? heading}</p>
+            <p class="picture-title cut">{first?.title ?? heading}</p>
             {Array.from({ length: LINES }, (_, line) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: the lines are all alike
               <span key={line} class="picture-line" />

@@ -10,7 +10,7 @@ import type { Key } from '../keys/page'
 import { Button } from '../parts/button'
 import { SelectField } from '../parts/form'
 import { ago, count, many, money } from '../parts/format'
-import { Page } from '../parts/page'
+import { Card, Page } from '../parts/page'
 import { Empty, Shown } from '../parts/states'
 import { Chart } from './chart'
 import {
@@ -121,10 +121,10 @@ export default function UsagePage() {
       </Shown>
       {rows.length > 0 && (
         <>
-          <dl class="tiles">
+          <dl class="tiles pile">
             {(Object.keys(MEASURES) as Measure[]).map((each) => (
-              <div key={each} class="tile">
-                <dt>{MEASURES[each]}</dt>
+              <div key={each} class="tile frame">
+                <dt class="aside">{MEASURES[each]}</dt>
                 <dd>{shownAs(each)(total(rows, each))}</dd>
               </div>
             ))}
@@ -135,9 +135,9 @@ export default function UsagePage() {
               <code>parley usage --price MODEL=IN,OUT</code>.
             </p>
           )}
-          <section class="panel-card">
-            <div class="card-bar">
-              <h2>By day</h2>
+          <Card
+            title="By day"
+            beside={
               <SelectField
                 label="What is plotted"
                 bare
@@ -146,13 +146,14 @@ export default function UsagePage() {
                 options={Object.entries(MEASURES)}
                 change={(chosen) => setMeasure(chosen as Measure)}
               />
-            </div>
+            }
+          >
             <Chart
               title={`${MEASURES[measure]} by day`}
               values={byDay(rows, daysOf(first, last), measure)}
               shown={shownAs(measure)}
             />
-          </section>
+          </Card>
           <div class="split">
             <Shares title="By model" rows={rows} name="conversation_model_id" measure={measure} />
             <Shares title="By key" rows={rows} name="key" called={namesOf(keys)} measure={measure} />
@@ -165,28 +166,42 @@ export default function UsagePage() {
   )
 }
 
-function Budgets({ budgets }: { budgets: Budget[] }) {
-  return (
-    <section class="panel-card">
-      <h2>Budgets of today</h2>
-      <p class="hint">They begin anew at midnight UTC.</p>
-      <ul class="share">
-        {budgets.map(({ name, unit, used, most }) => (
-          <li key={`${name} ${unit}`}>
-            <span>{name}</span>
-            <strong class={used >= most ? 'bad' : ''}>
-              {count(used)} of {count(most)} {unit}
-              {used >= most && ', spent'}
-            </strong>
-            <span class="meter" aria-hidden="true">
-              <span style={{ width: `${Math.min(1, used / most) * 100}%` }} />
-            </span>
-          </li>
-        ))}
-      </ul>
-    </section>
-  )
+const Budgets = ({ budgets }: { budgets: Budget[] }) => (
+  <Card title="Budgets of today">
+    <p class="hint">They begin anew at midnight UTC.</p>
+    <Meters
+      of={budgets.map(({ name, unit, used, most }) => ({
+        name,
+        value: `${count(used)} of ${count(most)} ${unit}${used >= most ? ', spent' : ''}`,
+        part: Math.min(1, used / most),
+        isSpent: used >= most,
+      }))}
+    />
+  </Card>
+)
+
+interface Metered {
+  name: string
+  value: string
+  /** from 0 to 1 */
+  part: number
+  isSpent?: boolean
 }
+
+/** Names with what each came to, as a number and as a bar. */
+const Meters = ({ of }: { of: Metered[] }) => (
+  <ul class="share pile">
+    {of.map(({ name, value, part, isSpent }) => (
+      <li key={`${name} ${value}`}>
+        <span>{name}</span>
+        <strong class={isSpent ? 'bad' : ''}>{value}</strong>
+        <span class="meter" aria-hidden="true">
+          <span style={{ width: `${part * 100}%` }} />
+        </span>
+      </li>
+    ))}
+  </ul>
+)
 
 /** What keys are called, by id as usage names it. The id stands beside a description that several keys have. */
 function namesOf(keys: readonly Key[]): Map<string, string> {
@@ -212,20 +227,15 @@ function Shares({ title, rows, name, called, measure }: SharesProps) {
   const shares = byName(rows, name)
   const most = Math.max(...shares.map((share) => share[measure])) || 1
   return (
-    <section class="panel-card">
-      <h2>{title}</h2>
-      <ul class="share">
-        {shares.map((share) => (
-          <li key={share.name}>
-            <span>{called?.get(share.name) ?? share.name}</span>
-            <strong>{shownAs(measure)(share[measure])}</strong>
-            <span class="meter" aria-hidden="true">
-              <span style={{ width: `${(share[measure] / most) * 100}%` }} />
-            </span>
-          </li>
-        ))}
-      </ul>
-    </section>
+    <Card title={title}>
+      <Meters
+        of={shares.map((share) => ({
+          name: called?.get(share.name) ?? share.name,
+          value: shownAs(measure)(share[measure]),
+          part: share[measure] / most,
+        }))}
+      />
+    </Card>
   )
 }
 
@@ -247,19 +257,18 @@ export function Failures({ days }: { days: string }) {
     return groupedFailures(failed.flat().filter(({ created_at: at }) => at >= from))
   })
   return (
-    <section class="panel-card">
-      <div class="card-bar">
-        <h2>Errors</h2>
-        <a href={to(['conversations'], { only: 'failed', days })}>All failed answers</a>
-      </div>
+    <Card
+      title="Errors"
+      beside={<a href={to(['conversations'], { only: 'failed', days })}>All failed answers</a>}
+    >
       <Shown of={loaded} lines={2} label="Reading errors">
         {(failures) =>
           failures.length === 0 ? (
             <p class="hint">No question failed in this time.</p>
           ) : (
-            <ul class="faults">
+            <ul class="faults pile">
               {failures.map(({ message, count, last }) => (
-                <li key={message}>
+                <li key={message} class="line">
                   <span class="bad">{message}</span>
                   <span class="soft">{many(count, 'time')}, last </span>
                   <a href={to(['conversations', 'read', last.conversation])}>{ago(last.created_at)}</a>
@@ -269,6 +278,6 @@ export function Failures({ days }: { days: string }) {
           )
         }
       </Shown>
-    </section>
+    </Card>
   )
 }
