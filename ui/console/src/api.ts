@@ -51,35 +51,29 @@ export async function read<T>(path: string, signal?: AbortSignal): Promise<T> {
   return (await call(path, signal ? { signal } : {})).json()
 }
 
-export async function send<T>(
-  method: string,
-  path: string,
-  body?: unknown,
-  headers: Record<string, string> = {},
-): Promise<T> {
-  const response = await call(path, {
-    method,
-    headers: { ...headers, ...(body !== undefined && { 'content-type': 'application/json' }) },
-    ...(body !== undefined && {
-      body: JSON.stringify(body),
-    }),
-  })
-  return response.json()
+export async function send<T>(method: string, path: string, body?: unknown, headers = {}): Promise<T> {
+  const json = body !== undefined && { body: JSON.stringify(body) }
+  const type = json && { 'content-type': 'application/json' }
+  return (await call(path, { method, headers: { ...headers, ...type }, ...json })).json()
 }
+
+/** What is asked for, or something in its place where the server refuses it. @param by with one of these; absent: at all */
+export const orElse = <T, U>(asked: Promise<T>, instead: U, by?: number[]): Promise<T | U> =>
+  asked.catch((error) => {
+    if (error instanceof Refusal && (by === undefined || by.includes(error.status))) return instead
+    throw error
+  })
 
 /**
  * Whether the server takes a key at all.
  * @throws Refusal where the server cannot say
  */
-export async function isTaken(value: string): Promise<boolean> {
-  try {
-    await call('/conversations?limit=1', {}, value)
-    return true
-  } catch (error) {
-    if (error instanceof Refusal && error.status === 401) return false
-    throw error
-  }
-}
+export const isTaken = (value: string): Promise<boolean> =>
+  orElse(
+    call('/conversations?limit=1', {}, value).then(() => true),
+    false,
+    [401],
+  )
 
 /** Has the console ask for another key where the server refuses this one. */
 export async function checkKey(): Promise<void> {
@@ -104,13 +98,13 @@ export interface Loaded<T> {
 export function useLoaded<T>(name: string | undefined, load: (signal: AbortSignal) => Promise<T>): Loaded<T> {
   const [state, setState] = useState<{ name?: string | undefined; data?: T; error?: Refusal }>({})
   const [again, setAgain] = useState(0)
-  const loading = useRef(load)
-  loading.current = load
+  const loader = useRef(load)
+  loader.current = load
   // biome-ignore lint/correctness/useExhaustiveDependencies: `again` asks for the same once more
   useEffect(() => {
     if (name === undefined) return
     const abort = new AbortController()
-    loading.current(abort.signal).then(
+    loader.current(abort.signal).then(
       (data) => !abort.signal.aborted && setState({ name, data }),
       (error) => {
         if (abort.signal.aborted) return
@@ -129,13 +123,8 @@ export function useLoaded<T>(name: string | undefined, load: (signal: AbortSigna
     (data: T) => setState((before) => (before.name === name ? { name, data } : before)),
     [name],
   )
-  return {
-    data: current.data,
-    error: current.error,
-    loading: name !== undefined && current.data === undefined && current.error === undefined,
-    reload,
-    set,
-  }
+  const loading = name !== undefined && current.data === undefined && current.error === undefined
+  return { data: current.data, error: current.error, loading, reload, set }
 }
 
 /** Code that is loaded when it is needed. @param lost what is said where it cannot be loaded */
@@ -229,29 +218,18 @@ export function usePagedList<T>(
 
 const NAME = 'parley.key'
 const isLocal = /^(localhost|127\.0\.0\.1|\[::1\])$/.test(location.hostname)
-const DEFAULT = isLocal ? 'xyz' : ''
 
-function stored(): string | undefined {
-  try {
-    return sessionStorage.getItem(NAME) ?? localStorage.getItem(NAME) ?? undefined
-  } catch {
-    return undefined
-  }
-}
-
-export const key = signal(stored() ?? DEFAULT)
+export const key = signal(
+  sessionStorage.getItem(NAME) ?? localStorage.getItem(NAME) ?? (isLocal ? 'xyz' : ''),
+)
 /** whether the server has refused the key: the console then asks for another one */
 export const refused = signal(false)
 
 /** @param remember keeps it in this browser; otherwise it goes with the tab */
 export function setKey(value: string, remember: boolean): void {
-  try {
-    sessionStorage.setItem(NAME, value)
-    if (remember) localStorage.setItem(NAME, value)
-    else localStorage.removeItem(NAME)
-  } catch {
-    // Kept for as long as the page is open.
-  }
+  sessionStorage.setItem(NAME, value)
+  if (remember) localStorage.setItem(NAME, value)
+  else localStorage.removeItem(NAME)
   refused.value = false
   key.value = value
 }

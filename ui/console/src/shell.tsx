@@ -6,16 +6,10 @@ import { go, NEW, place } from './address'
 import { checkKey, forgetKey, key } from './api'
 import { Recent } from './chat/recent'
 import { isOver, useDrop } from './import/dropped'
-import { Tool } from './parts/button'
+import { Button, Tool } from './parts/button'
 import { Icon, type IconName } from './parts/icon'
 
-interface Entry {
-  page: string
-  title: string
-  icon: IconName
-}
-
-const ENTRIES: Entry[] = [
+const ENTRIES: { page: string; title: string; icon: IconName }[] = [
   { page: 'chat', title: 'Ask', icon: 'chat' },
   { page: 'collections', title: 'Collections', icon: 'collections' },
   { page: 'rules', title: 'Search rules', icon: 'settings' },
@@ -71,10 +65,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
           aria-controls="menu"
           onClick={() => setOpen(!open)}
         />
-        <a class="brand" href={NEW}>
-          <img src="/icon.svg" alt="" width="24" height="24" />
-          Parley
-        </a>
+        <Brand />
       </header>
       {open && phone && (
         <button type="button" class="veil" tabIndex={-1} aria-hidden="true" onClick={close} />
@@ -86,14 +77,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
         inert={hidden}
         onKeyDown={(event) => event.key === 'Escape' && open && close()}
       >
-        <a class="brand" href={NEW}>
-          <img src="/icon.svg" alt="" width="26" height="26" />
-          Parley
-        </a>
-        <button type="button" class="button new-chat" onClick={() => go(NEW)}>
-          <Icon name="plus" />
-          New conversation
-        </button>
+        <Brand />
+        <Button label="New conversation" icon="plus" onClick={() => go(NEW)} />
         <nav class="menu" aria-label="Pages">
           <ul>
             {ENTRIES.map(({ page: of, title, icon }) => (
@@ -136,6 +121,13 @@ export function Shell({ children }: { children: ComponentChildren }) {
     </div>
   )
 }
+
+const Brand = () => (
+  <a class="brand" href={NEW}>
+    <img src="/icon.svg" alt="" width="26" height="26" />
+    Parley
+  </a>
+)
 
 /** Puts the focus into the field for a question, but on a touch screen, where a keyboard would cover the page. */
 function toQuestion(): void {
@@ -184,18 +176,9 @@ function useArrival(): { current: HTMLElement | null } {
 
 const NAME = 'parley.theme'
 const THEMES = ['system', 'light', 'dark'] as const
-type Theme = (typeof THEMES)[number]
-
-function stored(): Theme {
-  try {
-    return THEMES.find((theme) => theme === localStorage.getItem(NAME)) ?? 'system'
-  } catch {
-    return 'system'
-  }
-}
 
 /** The colours of this browser's console: as the system has them, or as somebody has chosen. */
-const theme = signal<Theme>(stored())
+const theme = signal(THEMES.find((each) => each === localStorage.getItem(NAME)) ?? 'system')
 
 effect(() => {
   document.documentElement.style.colorScheme = theme.value === 'system' ? '' : theme.value
@@ -203,9 +186,5 @@ effect(() => {
 
 function nextTheme(): void {
   theme.value = THEMES[(THEMES.indexOf(theme.peek()) + 1) % THEMES.length]!
-  try {
-    localStorage.setItem(NAME, theme.peek())
-  } catch {
-    // Kept for as long as the page is open.
-  }
+  localStorage.setItem(NAME, theme.peek())
 }

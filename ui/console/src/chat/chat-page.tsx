@@ -7,6 +7,7 @@ import type { Turn } from '../../../widget/src/session'
 import type { TurnHost } from '../../../widget/src/turn-view'
 import { go, NEW, pageOf } from '../address'
 import { key, useLoaded } from '../api'
+import { Button, copied, SHOWN_MS } from '../parts/button'
 import { Icon } from '../parts/icon'
 import { useTitle } from '../parts/page'
 import { colour } from '../parts/prose'
@@ -21,6 +22,7 @@ import { Welcome } from './welcome'
 import { WORDS } from './words'
 
 const MARKDOWN = { lex, render, grammarOf }
+const words = () => WORDS
 const WIDE = '(min-width: 1180px)'
 /** How near to its end, in pixels, a conversation is followed. */
 const NEAR = 80
@@ -98,10 +100,7 @@ export function ChatPage() {
             {turns[0]?.question ?? 'Ask your documents'}
           </h1>
           <span class="grow" />
-          <button type="button" class="button quiet" onClick={() => setAsking(true)}>
-            <Icon name="settings" />
-            <span>Settings</span>
-          </button>
+          <Button label="Settings" kind="quiet" icon="settings" onClick={() => setAsking(true)} />
         </header>
         <div class="chat-scroll" ref={stage.scroller} onScroll={stage.scrolled}>
           <div class="chat-column">
@@ -170,14 +169,7 @@ function useStage(chat: Chat) {
   const scroller = useRef<HTMLDivElement>(null)
   const live = useRef<HTMLDivElement>(null)
   const follows = useRef(true)
-  const card = useMemo(
-    () =>
-      new Card(
-        () => WORDS,
-        () => holder.current!,
-      ),
-    [],
-  )
+  const [card] = useState(() => new Card(words, () => holder.current!))
 
   useEffect(() => {
     holder.current?.append(card.element)
@@ -264,12 +256,9 @@ const leftOf = ({ scrollHeight, scrollTop, clientHeight }: HTMLElement): number 
   scrollHeight - scrollTop - clientHeight
 
 async function copy(text: string, button: HTMLButtonElement, say: (text: string) => void): Promise<void> {
-  const done = await navigator.clipboard.writeText(text).then(
-    () => true,
-    () => false,
-  )
+  const done = await copied(text)
   say(done ? WORDS.copied : 'The browser did not let this page copy.')
   if (!done) return
   button.classList.add('copied')
-  setTimeout(() => button.classList.remove('copied'), 1_600)
+  setTimeout(() => button.classList.remove('copied'), SHOWN_MS)
 }

@@ -1,7 +1,7 @@
 /** What there is to ask: collections, conversation models and assistants, as far as the key may list them. */
 import type { InferOutput } from 'valibot'
 import type * as responses from '../../../../src/api/parley/response-schemas'
-import { Refusal, read } from '../api'
+import { orElse, read } from '../api'
 import type { Collection } from '../collections/wire'
 import type { ChatSettings } from './settings'
 
@@ -17,17 +17,14 @@ export type Assistant = InferOutput<typeof responses.Assistant>
 
 export interface Choices {
   /** undefined where the key may not list them */
-  collections?: Collection[]
-  models?: Model[]
-  assistants?: Assistant[]
+  collections?: Collection[] | undefined
+  models?: Model[] | undefined
+  assistants?: Assistant[] | undefined
 }
 
 /** A list; undefined where the key may not have it. */
 export const listed = <T>(path: string, signal?: AbortSignal): Promise<T | undefined> =>
-  read<T>(path, signal).catch((error) => {
-    if (error instanceof Refusal && [401, 403].includes(error.status)) return undefined
-    throw error
-  })
+  orElse(read<T>(path, signal), undefined, [401, 403])
 
 export async function loadChoices(signal?: AbortSignal): Promise<Choices> {
   const [collections, models, assistants] = await Promise.all([
@@ -37,24 +34,15 @@ export async function loadChoices(signal?: AbortSignal): Promise<Choices> {
   ])
   const histories = new Set(models?.map(({ history_collection }) => history_collection))
   return {
-    ...(collections && { collections: collections.filter(({ name }) => !histories.has(name)) }),
-    ...(models && { models }),
-    ...(assistants && { assistants: assistants.assistants }),
+    collections: collections?.filter(({ name }) => !histories.has(name)),
+    models,
+    assistants: assistants?.assistants,
   }
 }
 
-const pick = (wanted: string, names: string[] | undefined): string =>
-  names === undefined || names.length === 0 || names.includes(wanted) ? wanted : names[0]!
-
 /** Settings with a collection and a model that are there in the place of those that are not. */
-export const possible = (asked: ChatSettings, { collections, models }: Choices): ChatSettings => ({
-  ...asked,
-  collection: pick(
-    asked.collection,
-    collections?.map(({ name }) => name),
-  ),
-  model: pick(
-    asked.model,
-    models?.map(({ id }) => id),
-  ),
-})
+export function possible(asked: ChatSettings, { collections = [], models = [] }: Choices): ChatSettings {
+  const { name } = collections.find((each) => each.name === asked.collection) ?? collections[0] ?? {}
+  const { id } = models.find((each) => each.id === asked.model) ?? models[0] ?? {}
+  return { ...asked, collection: name ?? asked.collection, model: id ?? asked.model }
+}

@@ -38,9 +38,7 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
       </header>
       <div class="panel-body">
         <Why
-          question={turn.question}
-          answer={turn.answer}
-          citations={turn.citations}
+          turn={turn}
           shown={turn.sources}
           traced={trace.data}
           insight={insight}

@@ -1,6 +1,6 @@
 /** What documents are called that traces and citations name by their ids alone, and which documents turns cite. */
 import type { Citation, StoredTurn } from '../../../widget/src/wire'
-import { Refusal, send, useLoaded } from '../api'
+import { orElse, send, useLoaded } from '../api'
 import { titleOf } from './insight'
 import type { PromptSource, SearchReply } from './wire'
 
@@ -29,12 +29,8 @@ async function readDocuments(
     const filter_by = `id:=[${[...new Set(ids)].slice(-MOST).join(',')}]`
     return { collection, q: '*', filter_by, per_page: MOST, ...more }
   })
-  const { results } = await send<{ results: SearchReply['result'][] }>('POST', '/multi_search', {
-    searches,
-  }).catch((error) => {
-    if (error instanceof Refusal) return { results: [] }
-    throw error
-  })
+  const asked = send<{ results: SearchReply['result'][] }>('POST', '/multi_search', { searches })
+  const { results } = await orElse(asked, { results: [] })
   return results.map((result, at) => ({
     result: { ...result, request_params: { ...result?.request_params, collection_name: names[at] ?? '' } },
   }))

@@ -4,8 +4,8 @@ import type { Turn } from '../../../widget/src/session'
 import { isRunning } from '../../../widget/src/turn'
 import { type TurnHost, TurnView } from '../../../widget/src/turn-view'
 import { to } from '../address'
+import { Button } from '../parts/button'
 import { duration, many } from '../parts/format'
-import { Icon } from '../parts/icon'
 import type { Chat } from './chat'
 
 interface TurnProps {
@@ -44,21 +44,21 @@ export function TurnItem({ turn, host, chat, inspected, inspect }: TurnProps) {
       <div ref={holder} />
       {/* Below an answer that grows it would move all the time. The panel that it opens is there already. */}
       <div class={running && inspected ? 'turn-foot line waiting' : 'turn-foot line'}>
-        <button
-          type="button"
-          class="inspect aside"
+        <Button
+          label="Why this answer?"
+          kind="pill"
+          icon="inspect"
           aria-pressed={inspected}
           onClick={inspect}
           title="The searches, the prompt and the times behind this answer"
-        >
-          <Icon name="inspect" />
-          Why this answer?
-        </button>
+        />
         {turn.state === 'done' && turn.number !== undefined && chat.id !== undefined && (
-          <a class="inspect aside" href={to(['compare'], { a: `${chat.id}/${turn.number}` })}>
-            <Icon name="compare" />
-            Compare
-          </a>
+          <Button
+            label="Compare"
+            kind="pill"
+            icon="compare"
+            href={to(['compare'], { a: `${chat.id}/${turn.number}` })}
+          />
         )}
         {usage && turn.state === 'done' && (
           <p class="turn-meta line aside">

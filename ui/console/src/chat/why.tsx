@@ -6,16 +6,14 @@ import type { Citation } from '../../../widget/src/wire'
 import { pageOf } from '../address'
 import { Doubted } from '../conversations/said'
 import { count, duration, engineName, likeness, many, money, share } from '../parts/format'
-import { Raw } from '../parts/table'
+import { Raw, Table } from '../parts/table'
 import type { Insight } from './insight'
 import type { Span } from './spans'
 import { refOf, useTitles } from './titles'
 import type { CallTrace, Cut, Hit, PromptSource, SearchTrace, TracedTurn } from './wire'
 
 interface WhyProps {
-  question: string
-  answer: string
-  citations: readonly Citation[]
+  turn: { question: string; answer: string; citations: readonly Citation[] }
   /** the digits and titles by which the page shows sources */
   shown?: readonly { collection: string; documentId: string; number: number; title: string }[]
   /** the whole, once the turn has ended */
@@ -37,18 +35,9 @@ type Search = Partial<Omit<SearchTrace, 'hits' | 'error'>> & {
   fault?: string
 }
 
-export function Why({
-  question,
-  answer,
-  citations,
-  shown = [],
-  traced,
-  insight,
-  spans,
-  finished,
-  brief = false,
-  children,
-}: WhyProps) {
+export function Why({ turn, shown = [], traced, insight, spans, finished, ...more }: WhyProps) {
+  const { question, answer, citations } = turn
+  const { brief = false, children } = more
   const told = traced?.trace
   const searches: Search[] =
     told?.searches.map(({ error, ...search }) => ({ ...search, ...(error && { fault: error.message }) })) ??
@@ -317,6 +306,19 @@ function Call({ call: { purpose, model, prompt, text, took } }: { call: CallTrac
   )
 }
 
+const SCORES = [
+  'Document',
+  <span key="words" title="Words in common with the question, as a share of the best hit">
+    Keywords
+  </span>,
+  <span key="meaning" title="Likeness in meaning: 100% is the same">
+    Meaning
+  </span>,
+  <span key="score" title="What the order goes by: keywords and meaning together">
+    Score
+  </span>,
+]
+
 /** What a search was asked, and how it scored what it found. */
 function Numbers({ search, titles }: { search: Search; titles: ReadonlyMap<string, string> }) {
   const { collection = '', engine, found = 0, took, hits = [], params = {} } = search
@@ -332,35 +334,23 @@ function Numbers({ search, titles }: { search: Search; titles: ReadonlyMap<strin
         </span>
       </div>
       {hits.length > 0 && (
-        <table class="score-table">
-          <thead>
-            <tr>
-              <th scope="col">Document</th>
-              <th scope="col" title="Words in common with the question, as a share of the best hit">
-                Keywords
-              </th>
-              <th scope="col" title="Likeness in meaning: 100% is the same">
-                Meaning
-              </th>
-              <th scope="col" title="What the order goes by: keywords and meaning together">
-                Score
-              </th>
-            </tr>
-          </thead>
-          <tbody>
-            {hits.map(({ id = '', text_match: match, vector_distance: distance, score }, index) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: an id can be missing, and ranks are unique
-              <tr key={index}>
-                <th scope="row" dir="auto">
-                  {titles.get(refOf({ collection, document_id: id })) ?? id}
-                </th>
-                <td>{match ? share(match / words) : '–'}</td>
-                <td>{distance === undefined ? '–' : share(likeness(distance))}</td>
-                <td>{score === undefined ? '–' : score.toFixed(2)}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+        <Table
+          class="score-table"
+          bare
+          head={SCORES}
+          rows={hits.map(({ id = '', text_match: match, vector_distance: distance, score }, rank) => ({
+            // An id can be missing, and ranks are unique.
+            key: String(rank),
+            cells: [
+              <span key="name" dir="auto">
+                {titles.get(refOf({ collection, document_id: id })) ?? id}
+              </span>,
+              match ? share(match / words) : '–',
+              distance === undefined ? '–' : share(likeness(distance)),
+              score === undefined ? '–' : score.toFixed(2),
+            ],
+          }))}
+        />
       )}
       <dl class="facts">
         {Object.entries(params).map(([name, value]) => (

@@ -71,7 +71,7 @@ function ConnectForm({ of, done }: { of: Collection | undefined; done: (made: Co
         change={(engine) => set({ ...draftOf(engine as EngineType), name: draft.name })}
       />
       {of === undefined && <TextField label="Name in Parley" {...field('name')} required />}
-      {engine.hasNodes && (
+      {engine.example !== '' && (
         <TextField
           label="Nodes"
           rows={3}
@@ -84,9 +84,8 @@ function ConnectForm({ of, done }: { of: Collection | undefined; done: (made: Co
       {engine.signIns.length > 1 && (
         <SelectField
           label="Credentials"
-          value={signIn}
+          {...field('signIn')}
           options={engine.signIns.map((id) => [id, SIGN_INS[id]] as const)}
-          change={(chosen) => set({ signIn: chosen as SignIn })}
         />
       )}
       {signIn === 'password' && <TextField label="User" {...field('user')} required />}
@@ -124,8 +123,7 @@ const SIGN_INS: Record<SignIn, string> = {
 
 interface EngineForm {
   title: string
-  hasNodes: boolean
-  /** a node */
+  /** a node; '' where it has none */
   example: string
   /** the first is chosen at first */
   signIns: SignIn[]
@@ -138,7 +136,6 @@ interface EngineForm {
 const ENGINES: Record<EngineType, EngineForm> = {
   typesense: {
     title: 'Typesense',
-    hasNodes: true,
     example: 'https://node-1.example.com',
     signIns: ['api_key'],
     there: 'Collection there',
@@ -146,7 +143,6 @@ const ENGINES: Record<EngineType, EngineForm> = {
   },
   opensearch: {
     title: 'OpenSearch or Elasticsearch',
-    hasNodes: true,
     example: 'https://search.example.com:9200',
     signIns: ['password', 'api_key', 'none'],
     there: 'Index there',
@@ -154,7 +150,6 @@ const ENGINES: Record<EngineType, EngineForm> = {
   },
   'ai-search': {
     title: 'Cloudflare AI Search',
-    hasNodes: false,
     example: '',
     signIns: ['api_token', 'none'],
     there: 'Instance there',
@@ -187,16 +182,9 @@ const draftFrom = (name: string, engine: Engine): ReturnType<typeof draftOf> => 
 }
 
 /** The `engine` that a form describes. */
-function engineOf({
-  type,
-  nodes,
-  signIn,
-  user,
-  account,
-  secret,
-  there,
-}: ReturnType<typeof draftOf>): Record<string, unknown> {
-  const { hasNodes, property } = ENGINES[type]
+function engineOf(draft: ReturnType<typeof draftOf>): Record<string, unknown> {
+  const { type, nodes, signIn, user, account, secret, there } = draft
+  const { example, property } = ENGINES[type]
   const credentials =
     signIn === 'none'
       ? {}
@@ -206,7 +194,7 @@ function engineOf({
   return {
     type,
     credentials,
-    ...(hasNodes && { nodes: nodes.split(/\s+/).filter((node) => node !== '') }),
+    ...(example !== '' && { nodes: nodes.split(/\s+/).filter((node) => node !== '') }),
     ...(signIn === 'api_token' && { account_id: account }),
     ...(there !== '' && { [property]: there }),
   }

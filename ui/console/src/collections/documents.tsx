@@ -8,6 +8,19 @@ import { List, Pager } from '../parts/list'
 import { DocumentDialog } from './document'
 import { type Collection, type Doc, excerpt, pathOf, type SearchResult, textFields } from './wire'
 
+/** A document in a row: its title, the beginning of its text and its id. */
+export const Cells = ({ of }: { of: Doc }) => (
+  <>
+    <span class="row-title cut" dir="auto">
+      {titleOf(of)}
+    </span>
+    <span class="row-text cut" dir="auto">
+      {excerpt(of)}
+    </span>
+    <code class="cut">{of.id}</code>
+  </>
+)
+
 const PAGE = 25
 /** Past this the server does not page. */
 const MOST_PAGES = 1_000
@@ -59,13 +72,7 @@ export function Documents({ collection, changed }: { collection: Collection; cha
         item={({ document }) => (
           <li key={document.id}>
             <button type="button" class="row" onClick={() => setShown(document)}>
-              <span class="row-title cut" dir="auto">
-                {titleOf(document)}
-              </span>
-              <span class="row-text cut" dir="auto">
-                {excerpt(document)}
-              </span>
-              <code class="cut">{document.id}</code>
+              <Cells of={document} />
             </button>
           </li>
         )}

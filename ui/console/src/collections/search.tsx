@@ -5,7 +5,7 @@ import { plain } from '../../../widget/src/plain'
 import { go, place, to } from '../address'
 import { mapped, read, useKept, useLoaded } from '../api'
 import { titleOf } from '../chat/insight'
-import { SearchBox, SelectField, useTyped } from '../parts/form'
+import { FilterBox, SearchBox, SelectField, useTyped } from '../parts/form'
 import { count, duration, likeness, many, share } from '../parts/format'
 import { List } from '../parts/list'
 import { DocumentDialog } from './document'
@@ -54,16 +54,12 @@ export function Search({ collection }: { collection: Collection }) {
     <>
       <search class="search-form line">
         <SearchBox label={`Search ${name}`} value={text} change={setText} />
-        <label class="filter-box">
-          <span class="hidden">Filter</span>
-          <input
-            class="input"
-            placeholder="Filter, such as year:>2020"
-            spellcheck={false}
-            value={filterText}
-            onInput={(event) => setFilterText(event.currentTarget.value)}
-          />
-        </label>
+        <FilterBox
+          label="Filter"
+          placeholder="Filter, such as year:>2020"
+          value={filterText}
+          change={setFilterText}
+        />
         {vectorField(collection) && (
           <SelectField
             label="Search by"

@@ -10,7 +10,6 @@ import { citedIn, useTitles } from '../chat/titles'
 import { Why } from '../chat/why'
 import { Button } from '../parts/button'
 import { Form, useDraft } from '../parts/form'
-import { count, duration } from '../parts/format'
 import { Page } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { Empty, Shown } from '../parts/states'
@@ -45,15 +44,13 @@ export default function Compare() {
       </Page>
     )
   }
-  const changed =
-    left.data && right.data ? differences(left.data, right.data, { count, duration, title }) : []
   return (
     <Page
       title={left.data ? alone(left.data) : 'Two answers'}
       up={{ title: 'The conversation', href: toConversation(a.conversation) }}
       lead="The same question with other settings. It is asked by itself, without what was said before."
     >
-      {left.data && right.data && <Differences rows={changed} />}
+      {left.data && right.data && <Differences rows={differences(left.data, right.data, title)} />}
       <div class="sides">
         <section class="answer-side pile" aria-label="The first answer">
           <h2 class="aside">First</h2>
@@ -86,9 +83,7 @@ export function Answer({ side: { turn, traced }, brief }: { side: Side; brief?: 
       <div class="why">
         {traced ? (
           <Why
-            question={turn.question}
-            answer={turn.answer}
-            citations={turn.citations}
+            turn={turn}
             shown={sourcesCited(turn.citations, {})}
             traced={traced}
             insight={{}}

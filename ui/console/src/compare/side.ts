@@ -1,9 +1,10 @@
 /** One of two answers that stand side by side, as the server keeps it. */
-import { Refusal, read, send } from '../api'
+import { orElse, Refusal, read, send } from '../api'
 import { type ChatSettings, requestOf } from '../chat/settings'
 import { refOf } from '../chat/titles'
 import type { PromptSource, TracedTurn } from '../chat/wire'
 import type { RecordedConversation, RecordedTurn } from '../conversations/record'
+import { count, duration } from '../parts/format'
 
 /** A turn's address: its conversation and its number. */
 export interface TurnAddress {
@@ -33,10 +34,7 @@ export async function readSide(at: TurnAddress, signal: AbortSignal): Promise<Si
   const path = `/conversations/${encodeURIComponent(at.conversation)}`
   const [{ turns, model_id, protocol }, traces] = await Promise.all([
     read<RecordedConversation>(`${path}?before=${at.turn + 1}&limit=1`, signal),
-    read<{ turns: TracedTurn[] }>(`${path}/trace?turn=${at.turn}`, signal).catch((error) => {
-      if (error instanceof Refusal && error.status === 401) return { turns: [] }
-      throw error
-    }),
+    orElse(read<{ turns: TracedTurn[] }>(`${path}/trace?turn=${at.turn}`, signal), { turns: [] }, [401]),
   ])
   const turn = turns.find((each) => each.turn === at.turn)
   if (!turn) throw new Refusal(404, 'This answer is not kept any more.')
@@ -69,37 +67,20 @@ export const foundBy = ({ traced }: Side): PromptSource[] =>
     hits.map(({ id = '' }) => ({ collection, document_id: id })),
   ) ?? []
 
-interface Difference {
-  name: string
-  left: string
-  right: string
-}
-
-/** What differs between two answers: only what is not the same. @param shown how numbers and documents are written */
-export function differences(
-  left: Side,
-  right: Side,
-  shown: {
-    count: (value: number) => string
-    duration: (ms: number) => string
-    title: (ref: PromptSource) => string
-  },
-): Difference[] {
+/** What differs between two answers: only what is not the same. @param title what a document is called */
+export function differences(left: Side, right: Side, title: (ref: PromptSource) => string) {
   const [foundLeft, foundRight] = [foundBy(left), foundBy(right)]
   const named = (refs: readonly PromptSource[]) =>
-    [...new Map(refs.map((ref) => [refOf(ref), shown.title(ref)])).values()].join(', ')
+    [...new Map(refs.map((ref) => [refOf(ref), title(ref)])).values()].join(', ')
   const only = (these: PromptSource[], those: PromptSource[]) =>
     named(these.filter((ref) => !those.some((other) => refOf(other) === refOf(ref))))
   const rows: [string, (side: Side, other: PromptSource[], own: PromptSource[]) => string][] = [
     ['Model', ({ turn }) => turn.usage.model],
     ['Found only here', (_, other, own) => only(own, other)],
     ['Cited', ({ turn }) => named(turn.citations)],
-    ['Tokens in', ({ turn }) => shown.count(turn.usage.input_tokens ?? 0)],
-    ['Tokens out', ({ turn }) => shown.count(turn.usage.output_tokens ?? 0)],
-    [
-      'Time',
-      ({ turn }) => (turn.timings.finished === undefined ? '' : shown.duration(turn.timings.finished)),
-    ],
+    ['Tokens in', ({ turn }) => count(turn.usage.input_tokens ?? 0)],
+    ['Tokens out', ({ turn }) => count(turn.usage.output_tokens ?? 0)],
+    ['Time', ({ turn }) => (turn.timings.finished === undefined ? '' : duration(turn.timings.finished))],
   ]
   return rows
     .map(([name, of]) => ({

@@ -8,7 +8,6 @@ import type { PromptSource } from '../chat/wire'
 import { Button } from '../parts/button'
 import { Confirm } from '../parts/dialog'
 import { download, duration, many, when } from '../parts/format'
-import { Icon } from '../parts/icon'
 import { Card, Page } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { Shown } from '../parts/states'
@@ -130,14 +129,13 @@ function Turn({ of, turn, called }: TurnProps) {
         <span>{usage.model}</span>
         {timings.finished !== undefined && <span>{duration(timings.finished)}</span>}
         <Faults of={faultsOf(turn)} />
-        <button type="button" class="inspect aside" onClick={() => askAgain(question)}>
-          <Icon name="again" />
-          Ask again
-        </button>
-        <a class="inspect aside" href={to(['fix'], { a: `${of}/${turn.turn}` })}>
-          <Icon name="edit" />
-          Fix this answer
-        </a>
+        <Button label="Ask again" kind="pill" icon="again" onClick={() => askAgain(question)} />
+        <Button
+          label="Fix this answer"
+          kind="pill"
+          icon="edit"
+          href={to(['fix'], { a: `${of}/${turn.turn}` })}
+        />
       </p>
       <Doubted answer={answer} support={support} />
       <Said feedback={feedback} />

@@ -1,7 +1,7 @@
 /** What narrows the list of conversations. It stands in the address, so that a link shows the same list. */
 import { useEffect, useState } from 'preact/hooks'
 import { go, place, to } from '../address'
-import { SearchBox, SelectField, useTyped } from '../parts/form'
+import { FilterBox, SearchBox, SelectField, useTyped } from '../parts/form'
 import type { ListFilter } from './record'
 
 const DAY_MS = 86_400_000
@@ -56,17 +56,13 @@ export function FilterForm() {
   return (
     <search class="search-form line">
       <SearchBox label="Search questions and answers" value={words} change={setWords} most={200} />
-      <label class="filter-box">
-        <span class="hidden">User</span>
-        <input
-          class="input"
-          placeholder="User ID"
-          spellcheck={false}
-          value={name}
-          onInput={(event) => setName(event.currentTarget.value)}
-          onChange={(event) => set({ user: event.currentTarget.value.trim() })}
-        />
-      </label>
+      <FilterBox
+        label="User"
+        placeholder="User ID"
+        value={name}
+        change={setName}
+        done={(user) => set({ user })}
+      />
       {CHOICES.map(({ label, name, any, others }) => (
         <SelectField
           key={name}

@@ -1,7 +1,7 @@
 /** A conversation as it is stored, and as what it is exported. */
 import type { InferOutput } from 'valibot'
 import type * as responses from '../../../../src/api/parley/response-schemas'
-import { Refusal, read } from '../api'
+import { orElse, read } from '../api'
 import { citedIn, refOf } from '../chat/titles'
 
 export type RecordedConversation = InferOutput<typeof responses.Conversation>
@@ -14,10 +14,8 @@ type FailedTurn = Traced & Required<Pick<Traced, 'error'>>
 
 /** Turns of a conversation that failed, of the latest ones. None where the key may not read traces. */
 export async function failedTurns(id: string, signal?: AbortSignal): Promise<FailedTurn[]> {
-  const { turns } = await read<{ turns: Traced[] }>(`${pathOf(id)}/trace`, signal).catch((error) => {
-    if (error instanceof Refusal) return { turns: [] as Traced[] }
-    throw error
-  })
+  const asked = read<{ turns: Traced[] }>(`${pathOf(id)}/trace`, signal)
+  const { turns } = await orElse(asked, { turns: [] })
   return turns.flatMap(({ error, ...turn }) => (error ? [{ ...turn, error }] : []))
 }
 
@@ -37,8 +35,6 @@ export async function readConversation(id: string, signal?: AbortSignal): Promis
   }
 }
 
-type ConversationPage = InferOutput<typeof responses.ConversationPage>
-
 /** Parameters of the route. '' narrows nothing. */
 export type ListFilter = Partial<
   Record<'q' | 'user_id' | 'rating' | 'unanswered' | 'failed' | 'from' | 'cursor', string>
@@ -47,7 +43,7 @@ export type ListFilter = Partial<
 export const listConversations = (
   { limit, ...filter }: ListFilter & { limit: number },
   signal?: AbortSignal,
-): Promise<ConversationPage> => {
+): Promise<InferOutput<typeof responses.ConversationPage>> => {
   const given = Object.entries(filter).filter(([, value]) => value !== '')
   return read(`/conversations?${new URLSearchParams([['limit', String(limit)], ...given])}`, signal)
 }

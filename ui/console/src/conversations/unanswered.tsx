@@ -71,16 +71,12 @@ async function vectorsOf(groups: Group[], collections: Collection[]): Promise<nu
   const own = collections.find((each) => vectorField(each)?.embed?.served_by?.startsWith('local/'))
   if (own === undefined || groups.length === 0) return undefined
   const input = groups.slice(0, MOST_TEXTS).map(([{ question }]) => question.slice(0, LONGEST) || '-')
-  try {
-    const { data } = await send<{ data: { embedding: number[] }[] }>('POST', '/v1/embeddings', {
-      model: own.name,
-      input,
-    })
-    return data.map(({ embedding }) => embedding)
-  } catch (error) {
-    if (error instanceof Refusal && error.status !== 0) return undefined
-    throw error
-  }
+  const body = { model: own.name, input }
+  const asked = send<{ data: { embedding: number[] }[] }>('POST', '/v1/embeddings', body)
+  const made = await asked.catch((error) => {
+    if (!(error instanceof Refusal) || error.status === 0) throw error
+  })
+  return made?.data.map(({ embedding }) => embedding)
 }
 
 /** A document, and how alike it and a question are in meaning: 0 where that is not known. */

@@ -3,9 +3,8 @@ import will do, what it does, and what came of it. */
 import { useRef, useState } from 'preact/hooks'
 import { place, to } from '../address'
 import { Refusal, useAction, useLoaded } from '../api'
-import { titleOf } from '../chat/insight'
+import { Cells } from '../collections/documents'
 import { EmbeddingFault, useCollection } from '../collections/state'
-import { excerpt } from '../collections/wire'
 import { Button } from '../parts/button'
 import { CheckField, TextField } from '../parts/form'
 import { collectionName, count, many } from '../parts/format'
@@ -34,13 +33,7 @@ function Sample({ documents }: { documents: Prepared['documents'] }) {
     <ul class="sample rows frame" aria-label="The first documents">
       {documents.slice(0, NAMED).map((document) => (
         <li key={document.id} class="row">
-          <span class="row-title cut" dir="auto">
-            {titleOf(document)}
-          </span>
-          <span class="row-text cut" dir="auto">
-            {excerpt(document)}
-          </span>
-          <code class="cut">{document.id}</code>
+          <Cells of={document} />
         </li>
       ))}
       {documents.length > NAMED && (

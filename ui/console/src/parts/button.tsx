@@ -5,7 +5,7 @@ import { Icon, type IconName } from './icon'
 
 interface ButtonProps extends Omit<ButtonHTMLAttributes, 'class' | 'icon' | 'label'> {
   label: string
-  kind?: 'primary' | 'danger' | 'quiet' | ''
+  kind?: 'primary' | 'danger' | 'quiet' | 'pill' | ''
   icon?: IconName
   /** the icon behind its label */
   after?: IconName
@@ -14,7 +14,7 @@ interface ButtonProps extends Omit<ButtonHTMLAttributes, 'class' | 'icon' | 'lab
 }
 
 export function Button({ label, kind = '', icon, after, href, ...attributes }: ButtonProps) {
-  const look = `button ${kind}`.trim()
+  const look = kind === 'pill' ? 'inspect aside' : `button ${kind}`.trim()
   const content = (
     <>
       {icon && <Icon name={icon} />}
@@ -58,25 +58,24 @@ export const Tool = ({ icon, label, title = label, small = false, ...attributes 
   </button>
 )
 
-const SHOWN_MS = 1_600
+/** How long it is shown that something was copied, in milliseconds. */
+export const SHOWN_MS = 1_600
+
+/** Copies a text. @returns whether the browser let this page do it */
+export const copied = (text: string): Promise<boolean> =>
+  navigator.clipboard.writeText(text).then(
+    () => true,
+    () => false,
+  )
 
 /** A button that copies a text and shows that it has. */
 export function Copy({ text, label = 'Copy' }: { text: string; label?: string }) {
-  const [state, setState] = useState<'ready' | 'copied' | 'failed'>('ready')
+  const [[icon, said], setState] = useState<readonly [IconName, string?]>(['copy'])
   const copy = async () => {
-    const done = await navigator.clipboard.writeText(text).then(
-      () => true,
-      () => false,
+    setState(
+      (await copied(text)) ? ['check', 'Copied'] : ['warning', 'The browser did not let this page copy'],
     )
-    setState(done ? 'copied' : 'failed')
-    setTimeout(() => setState('ready'), SHOWN_MS)
+    setTimeout(() => setState(['copy']), SHOWN_MS)
   }
-  const said = { ready: label, copied: 'Copied', failed: 'The browser did not let this page copy' }[state]
-  return (
-    <Tool
-      icon={state === 'copied' ? 'check' : state === 'failed' ? 'warning' : 'copy'}
-      label={said}
-      onClick={copy}
-    />
-  )
+  return <Tool icon={icon} label={said ?? label} onClick={copy} />
 }

@@ -10,14 +10,17 @@ interface TableProps {
   /** the column that names a row; 0 */
   named?: number
   class?: string
+  /** whether it has neither a frame nor the look of other tables */
+  bare?: boolean
   /** of a table that may scroll by the keyboard */
   label?: string
 }
 
-export function Table({ head, rows, numbers = Infinity, named = 0, class: own = '', label }: TableProps) {
+export function Table({ head, rows, numbers = Infinity, named = 0, bare, label, ...more }: TableProps) {
+  const own = more.class ?? ''
   const classAt = (index: number) => (index >= numbers ? 'number-cell' : undefined)
   const table = (
-    <table class={`table ${own}`.trim()}>
+    <table class={bare ? own : `table ${own}`}>
       <thead>
         <tr>
           {head.map((cell, index) => (
@@ -48,6 +51,7 @@ export function Table({ head, rows, numbers = Infinity, named = 0, class: own = 
       </tbody>
     </table>
   )
+  if (bare) return table
   if (label === undefined) return <div class="table-scroll frame">{table}</div>
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached with the keyboard

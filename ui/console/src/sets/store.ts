@@ -1,6 +1,8 @@
 /** Question sets and their runs, as the server keeps them, and the run that is waited for. */
 import { signal } from '@preact/signals'
-import { type Outcome, outcomeOf, type Question } from '../../../../scripts/parley/eval/outcomes.mjs'
+import type { InferOutput } from 'valibot'
+import { type Outcome, outcomeOf } from '../../../../scripts/parley/eval/outcomes.mjs'
+import type * as responses from '../../../../src/api/parley/question-set-responses'
 import { randomId } from '../../../widget/src/storage'
 import { read, send } from '../api'
 import { loadChoices, possible } from '../chat/choices'
@@ -16,52 +18,12 @@ interface Asks {
   filter_by?: string
 }
 
-/** When a set is asked by itself, and who judges its answers. */
-export interface Plan {
-  every_hours?: number
-  after_import?: boolean
-  judge?: string
-}
+/** A set. `asks` is absent where it asks what the chat asks now. */
+export type QuestionSet = Omit<InferOutput<typeof responses.QuestionSet>, 'asks'> & { asks?: Asks }
 
-export interface QuestionSet extends Plan {
-  name: string
-  questions: Question[]
-  /** absent: what the chat asks now */
-  asks?: Asks
-  /** the run that goes on */
-  running?: string
-  /** the latest first */
-  runs: { id: string; started_at: number }[]
-}
-
-interface Answered {
-  answer: string
-  cited: string[]
-  found: string[][]
-  ms: number
-  declined?: boolean
-  warned?: boolean
-  usage?: { model: string; input_tokens: number; output_tokens: number }
-  conversation_id?: string
-  turn?: number
-  error?: string
-  judged?: Judged
-}
-
+export type StoredRun = Omit<InferOutput<typeof responses.QuestionRun>, 'asks'> & { asks: Asks }
 /** What a model says of an answer. */
-export interface Judged {
-  verdict: 'right' | 'partly' | 'wrong'
-  reason: string
-}
-
-export interface StoredRun {
-  id: string
-  started_at: number
-  ended_at?: number
-  asks: Asks
-  questions: Question[]
-  answers: Answered[]
-}
+export type Judged = NonNullable<StoredRun['answers'][number]['judged']>
 
 export interface Run {
   id: string

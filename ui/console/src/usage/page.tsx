@@ -3,8 +3,8 @@ import { useState } from 'preact/hooks'
 import { priced } from '../../../../scripts/parley/prices.mjs'
 import { mapFew } from '../../../../src/lib/few'
 import { go, NEW, place, to } from '../address'
-import { Refusal, read, useLoaded } from '../api'
-import type { Model } from '../chat/choices'
+import { read, useLoaded } from '../api'
+import { listed, type Model } from '../chat/choices'
 import { failedTurns, listConversations } from '../conversations/record'
 import type { Key } from '../keys/page'
 import { Button } from '../parts/button'
@@ -41,17 +41,6 @@ const shownAs = (measure: Measure) => (measure === 'dollars' ? money : count)
 
 const NOTHING = { rows: [] as UsageRow[], unpriced: [] as string[], models: [] as Model[], keys: [] as Key[] }
 
-/** A list, or nothing of it where the key may not read it. */
-const readable = async <T,>(list: Promise<T[]>): Promise<T[]> =>
-  list.catch((error) => {
-    if (error instanceof Refusal && error.status === 401) return []
-    throw error
-  })
-
-const listModels = (signal: AbortSignal) => readable(read<Model[]>('/conversations/models', signal))
-const listKeys = (signal: AbortSignal) =>
-  readable(read<{ keys: Key[] }>('/keys', signal).then(({ keys }) => keys))
-
 const dayOf = (time: number): string => new Date(time).toISOString().slice(0, 10)
 
 export default function UsagePage() {
@@ -73,7 +62,10 @@ export default function UsagePage() {
       rows.push(...usage)
       if (usage.length < MOST) break
     }
-    const [models, keys] = await Promise.all([listModels(signal), listKeys(signal)])
+    const [models = [], { keys } = { keys: [] }] = await Promise.all([
+      listed<Model[]>('/conversations/models', signal),
+      listed<{ keys: Key[] }>('/keys', signal),
+    ])
     return { ...priced(rows, models), models, keys }
   })
   const { rows, unpriced, models, keys } = loaded.data ?? NOTHING

@@ -5,7 +5,6 @@ import type { PricedRow } from '../../../../scripts/parley/prices.mjs'
 export type UsageRow = Omit<PricedRow, 'model_name'>
 
 export type Measure = 'turns' | 'input_tokens' | 'output_tokens' | 'dollars'
-type Counts = Record<Measure, number>
 
 const DAY_MS = 86_400_000
 
@@ -27,30 +26,23 @@ export function byDay(
   days: readonly string[],
   measure: Measure,
 ): { day: string; value: number }[] {
-  const sums = new Map(days.map((day) => [day, 0]))
-  for (const row of rows) {
-    const before = sums.get(row.day)
-    if (before !== undefined) sums.set(row.day, before + (row[measure] ?? 0))
-  }
-  return Array.from(sums, ([day, value]) => ({ day, value }))
+  const rowsOf = Map.groupBy(rows, (row) => row.day)
+  return days.map((day) => ({ day, value: total(rowsOf.get(day) ?? [], measure) }))
 }
 
 /** Sums by a name, the largest first. */
 export function byName(
   rows: readonly UsageRow[],
   name: 'key' | 'conversation_model_id',
-): (Counts & { name: string })[] {
-  const sums = new Map<string, Counts & { name: string }>()
-  for (const row of rows) {
-    const none = { name: row[name], turns: 0, input_tokens: 0, output_tokens: 0, dollars: 0 }
-    const sum = sums.get(row[name]) ?? none
-    sum.turns += row.turns
-    sum.input_tokens += row.input_tokens
-    sum.output_tokens += row.output_tokens
-    sum.dollars += row.dollars ?? 0
-    sums.set(row[name], sum)
-  }
-  return [...sums.values()].sort((a, b) => b.turns - a.turns)
+): (Record<Measure, number> & { name: string })[] {
+  const rowsOf = Map.groupBy(rows, (row) => row[name])
+  return Array.from(rowsOf, ([name, own]) => ({
+    name,
+    turns: total(own, 'turns'),
+    input_tokens: total(own, 'input_tokens'),
+    output_tokens: total(own, 'output_tokens'),
+    dollars: total(own, 'dollars'),
+  })).sort((a, b) => b.turns - a.turns)
 }
 
 /** What may be asked in a day, and what of it was. */
@@ -83,11 +75,9 @@ export function budgetsOf(
       const own = today.filter((row) => row[by] === id)
       const spent = total(own, 'input_tokens') + total(own, 'output_tokens')
       return [
-        ...(turns === undefined
-          ? []
-          : [{ name, unit: 'turns' as const, used: total(own, 'turns'), most: turns }]),
-        ...(tokens === undefined ? [] : [{ name, unit: 'tokens' as const, used: spent, most: tokens }]),
-      ]
+        { name, unit: 'turns' as const, used: total(own, 'turns'), most: turns },
+        { name, unit: 'tokens' as const, used: spent, most: tokens },
+      ].flatMap(({ most, ...each }) => (most === undefined ? [] : { ...each, most }))
     })
     .sort((a, b) => b.used / b.most - a.used / a.most)
 }
