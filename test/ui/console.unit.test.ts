@@ -2,8 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { priced } from '../../scripts/parley/prices.mjs'
-import { type Insight, learn } from '../../ui/console/src/chat/insight'
-import { liveSpans, traceSpans } from '../../ui/console/src/chat/spans'
+import { type Insight, learn, liveSpans, traceSpans } from '../../ui/console/src/chat/insight'
 import { excerpt } from '../../ui/console/src/collections/wire'
 import {
   budgetsOf,

@@ -1,6 +1,7 @@
 /** The API key of this browser, and calls of Parley's API with it. */
 import { signal } from '@preact/signals'
 import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
+import type { Field } from '../../../scripts/parley/import/schema.mjs'
 import { visitorSecret } from '../../widget/src/storage'
 
 /** A request that failed; `status` 0 where the server was not reached. */
@@ -236,4 +237,35 @@ export function setKey(value: string, remember: boolean): void {
 
 export function forgetKey(): void {
   setKey('', false)
+}
+
+// =============================================================================
+// Parley as the command line's import calls it.
+
+type Options = { body?: string | object }
+
+const init = (method: string, { body }: Options = {}): RequestInit => ({
+  method,
+  ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
+})
+
+export const server = {
+  send: (method: string, path: string, options?: Options): Promise<Response> =>
+    call(path, init(method, options)),
+  call: async (method: string, path: string, options?: Options) =>
+    (await call(path, init(method, options))).json(),
+  /** Looked up in the list of its kind: a browser reports each answer of 404 as an error of the page. */
+  find: async (path: string) => {
+    const at = path.lastIndexOf('/')
+    const name = decodeURIComponent(path.slice(at + 1))
+    const listed = await (await call(path.slice(0, at))).json()
+    const all: Named[] = Array.isArray(listed) ? listed : listed.assistants
+    return all.find((each) => (each.name ?? each.id) === name)
+  },
+}
+
+interface Named {
+  name?: string
+  id?: string
+  fields?: Field[]
 }

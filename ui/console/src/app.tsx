@@ -1,13 +1,12 @@
 /** The console: asks for a key where none is known, and otherwise shows the page that the address names. */
 import { Component, type ComponentChildren, type ComponentType } from 'preact'
-import { useRef } from 'preact/hooks'
+import { useRef, useState } from 'preact/hooks'
 import { place } from './address'
-import { key, Refusal, refused, useModule } from './api'
+import { isTaken, key, Refusal, refused, setKey, useAction, useModule } from './api'
 import { ChatPage } from './chat/chat-page'
-import { NotFound } from './parts/page'
-import { Problem, Shown } from './parts/states'
+import { CheckField, TextField } from './parts/form'
+import { NotFound, Notice, Problem, Shown, useTitle } from './parts/page'
 import { Shell } from './shell'
-import { SignIn } from './sign-in'
 
 type PageModule = { default: ComponentType }
 
@@ -91,4 +90,42 @@ class Boundary extends Component<{ children: ComponentChildren }, { fault?: unkn
       </div>
     )
   }
+}
+
+// =============================================================================
+// Asks for an API key, and says why when it was refused.
+
+export function SignIn() {
+  useTitle('')
+  const [value, setValue] = useState('')
+  const [remember, setRemember] = useState(false)
+  const [denied, setDenied] = useState(refused.value && key.value !== '')
+  const { busy, error, start } = useAction(async (_: Event) => {
+    const given = value.trim()
+    if (given === '') return
+    setDenied(false)
+    if (await isTaken(given)) setKey(given, remember)
+    else setDenied(true)
+  })
+  return (
+    <main class="sign-in">
+      <form class="sign-in-box pile" onSubmit={start} autocomplete="off">
+        <img src="/icon.svg" alt="" width="44" height="44" />
+        <h1>Parley</h1>
+        <p class="lead">Enter an API key to open the console. The admin key opens all of it.</p>
+        {denied && (
+          <Notice icon="warning">
+            <p>The API key was refused. Enter another one.</p>
+          </Notice>
+        )}
+        {error && <Problem error={error} />}
+        <TextField label="API key" type="password" required value={value} change={setValue} />
+        <CheckField label="Remember it in this browser" checked={remember} change={setRemember} />
+        <p class="hint">Otherwise it is kept in this tab only, until it is closed.</p>
+        <button type="submit" class="button primary wide" disabled={busy}>
+          {busy ? 'Checking …' : 'Open the console'}
+        </button>
+      </form>
+    </main>
+  )
 }

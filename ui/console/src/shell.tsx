@@ -6,8 +6,7 @@ import { go, NEW, place } from './address'
 import { checkKey, forgetKey, key } from './api'
 import { Recent } from './chat/recent'
 import { isOver, useDrop } from './import/dropped'
-import { Button, Tool } from './parts/button'
-import { Icon, type IconName } from './parts/icon'
+import { Button, Icon, type IconName, Tool } from './parts/button'
 
 const ENTRIES: { page: string; title: string; icon: IconName }[] = [
   { page: 'chat', title: 'Ask', icon: 'chat' },

@@ -7,8 +7,7 @@ import { Button } from '../parts/button'
 import { CheckField, Form, optionsOf, SelectField, TextField, useDraft } from '../parts/form'
 import { many } from '../parts/format'
 import { ListPage } from '../parts/list'
-import { NotFound, Page } from '../parts/page'
-import { Problem, Shown } from '../parts/states'
+import { NotFound, Page, Problem, Shown } from '../parts/page'
 
 const pathOf = (name: string): string => `/assistants/${encodeURIComponent(name)}`
 

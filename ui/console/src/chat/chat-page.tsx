@@ -1,24 +1,23 @@
 /** The chat: a conversation, and beside it why its answers are what they are. */
-import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { LONGEST_QUESTION } from '../../../../src/turn/question-length'
 import { Card } from '../../../widget/src/card'
 import type { Evidence } from '../../../widget/src/evidence'
 import { grammarOf, lex, render } from '../../../widget/src/markdown'
 import type { Turn } from '../../../widget/src/session'
-import type { TurnHost } from '../../../widget/src/turn-view'
-import { go, NEW, pageOf } from '../address'
-import { key, useLoaded } from '../api'
-import { Button, copied, SHOWN_MS } from '../parts/button'
-import { Icon } from '../parts/icon'
-import { useTitle } from '../parts/page'
+import { Draft } from '../../../widget/src/storage'
+import { isRunning } from '../../../widget/src/turn'
+import { type TurnHost, TurnView } from '../../../widget/src/turn-view'
+import { go, NEW, pageOf, to } from '../address'
+import { key, type Loaded, useLoaded } from '../api'
+import { Button, copied, Icon, SHOWN_MS } from '../parts/button'
+import { duration, many } from '../parts/format'
+import { Empty, Problem, useTitle } from '../parts/page'
 import { colour } from '../parts/prose'
 import { type Chat, chat as currentChat, turnKey } from './chat'
-import { loadChoices, possible } from './choices'
-import { Composer } from './composer'
-import { Inspector } from './inspector'
-import { chosen, inSentence, settings } from './settings'
-import { SettingsDialog } from './settings-form'
-import { TurnItem } from './turn'
-import { Welcome } from './welcome'
+import { type Choices, loadChoices, possible } from './choices'
+import { chosen, inSentence, SettingsDialog, settings } from './settings'
+import { Inspector } from './why'
 import { WORDS } from './words'
 
 const MARKDOWN = { lex, render, grammarOf }
@@ -261,4 +260,242 @@ async function copy(text: string, button: HTMLButtonElement, say: (text: string)
   if (!done) return
   button.classList.add('copied')
   setTimeout(() => button.classList.remove('copied'), SHOWN_MS)
+}
+
+// =============================================================================
+// A turn of the chat: the widget's own view of it, and what the console adds below.
+
+interface TurnProps {
+  turn: Turn
+  host: TurnHost
+  chat: Chat
+  /** whether the panel beside the chat is about this turn */
+  inspected: boolean
+  inspect: () => void
+}
+
+export function TurnItem({ turn, host, chat, inspected, inspect }: TurnProps) {
+  const holder = useRef<HTMLDivElement>(null)
+  const view = useRef<TurnView>(undefined)
+  // A drawing of many deltas, once a frame.
+  const drawn = chat.drawn.value
+  useEffect(() => {
+    const made = new TurnView(turn, host)
+    view.current = made
+    holder.current?.append(made.element)
+    return () => made.element.remove()
+  }, [turn, host])
+  // biome-ignore lint/correctness/useExhaustiveDependencies: `drawn` counts the changes to draw
+  useEffect(() => {
+    if (!chat.changed.has(turn)) return
+    const frame = requestAnimationFrame(() => {
+      chat.changed.delete(turn)
+      view.current?.update()
+    })
+    return () => cancelAnimationFrame(frame)
+  }, [drawn, turn])
+  const running = isRunning(turn)
+  const { usage, timings } = chat.insight(turn).value
+  return (
+    <div class="turn-item">
+      <div ref={holder} />
+      {/* Below an answer that grows it would move all the time. The panel that it opens is there already. */}
+      <div class={running && inspected ? 'turn-foot line waiting' : 'turn-foot line'}>
+        <Button
+          label="Why this answer?"
+          kind="pill"
+          icon="inspect"
+          aria-pressed={inspected}
+          onClick={inspect}
+          title="The searches, the prompt and the times behind this answer"
+        />
+        {turn.state === 'done' && turn.number !== undefined && chat.id !== undefined && (
+          <Button
+            label="Compare"
+            kind="pill"
+            icon="compare"
+            href={to(['compare'], { a: `${chat.id}/${turn.number}` })}
+          />
+        )}
+        {usage && turn.state === 'done' && (
+          <p class="turn-meta line aside">
+            <span>Answered by {usage.model}</span>
+            {timings?.finished !== undefined && <span>{duration(timings.finished)}</span>}
+            {(usage.input_tokens ?? 0) + (usage.output_tokens ?? 0) > 0 && (
+              <span>{many((usage.input_tokens ?? 0) + (usage.output_tokens ?? 0), 'token')}</span>
+            )}
+          </p>
+        )}
+      </div>
+    </div>
+  )
+}
+
+// =============================================================================
+// The field for a question.
+
+const draft = new Draft(location.origin, 'console')
+
+export function Composer({ chat, started }: { chat: Chat; started: boolean }) {
+  const [text, setText] = useState(draft.text)
+  const isTooLong = text.length > LONGEST_QUESTION
+  const type = (typed: string) => {
+    draft.text = typed
+    setText(typed)
+  }
+  const field = useRef<HTMLTextAreaElement>(null)
+  const busy = chat.busy.value
+  const wasBusy = useRef(false)
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the field is as high as its text
+  useLayoutEffect(() => {
+    const element = field.current
+    if (!element) return
+    element.style.height = 'auto'
+    element.style.height = `${Math.min(element.scrollHeight, 160)}px`
+  }, [text])
+  useLayoutEffect(() => {
+    const element = document.activeElement
+    // The button that had the focus is gone, or somebody waits for the answer in the field.
+    if (wasBusy.current && !busy && (element === document.body || element === null)) {
+      field.current?.focus({ preventScroll: true })
+    }
+    wasBusy.current = busy
+  }, [busy])
+  const submit = (event: Event) => {
+    event.preventDefault()
+    if (busy || isTooLong || text.trim() === '') return
+    chat.ask(text)
+    type('')
+  }
+  return (
+    <form class="composer" onSubmit={submit}>
+      <div class="field">
+        <label for="question" class="hidden">
+          Your question
+        </label>
+        <textarea
+          id="question"
+          ref={field}
+          rows={1}
+          placeholder={started ? 'Ask a follow-up' : 'Ask a question'}
+          value={text}
+          onInput={(event) => type(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) submit(event)
+          }}
+        />
+        {busy ? (
+          <button type="button" class="send stop" aria-label="Stop" title="Stop" onClick={() => chat.stop()}>
+            <Icon name="stop" />
+          </button>
+        ) : (
+          <button
+            type="submit"
+            class={text.trim() === '' ? 'send' : 'send ready'}
+            aria-label="Ask"
+            title="Ask"
+          >
+            <Icon name="send" />
+          </button>
+        )}
+      </div>
+      {isTooLong && (
+        <p class="limit" role="status">
+          {WORDS.tooLong}
+        </p>
+      )}
+    </form>
+  )
+}
+
+// =============================================================================
+// The chat before its first question: what can be asked, or what is missing for it.
+
+interface WelcomeProps {
+  chat: Chat
+  choices: Loaded<Choices>
+  settled: boolean
+  open: () => void
+}
+
+const MOST = 6
+
+export function Welcome({ chat, choices, settled, open }: WelcomeProps) {
+  const { data, error } = choices
+  const lost = chat.lost.value
+  if (lost !== undefined) {
+    return (
+      <Empty icon="conversations" title="This conversation cannot be shown">
+        <p role="alert">{lost}</p>
+        <Button label="New conversation" kind="primary" href={NEW} />
+      </Empty>
+    )
+  }
+  if (error && !data) return <Problem error={error} retry={choices.reload} />
+  // A conversation that the address names is on its way.
+  if (chat.id !== undefined && chat.turns.value.length === 0) return null
+  const { assistant, collection } = settings.value
+  const missing = missingOf(data, assistant)
+  if (missing !== undefined) {
+    return (
+      <Empty icon="start" title="Welcome to Parley">
+        <p>{missing}</p>
+        <div class="line">
+          <Button label="Get started" kind="primary" href={to(['start'])} />
+          <Button label="Import files" icon="upload" href={to(['import'])} />
+        </div>
+      </Empty>
+    )
+  }
+  const questions = questionsOf(data, assistant, collection)
+  const where = assistant === '' ? `the collection ${collection}` : `the assistant ${assistant}`
+  return (
+    <section class="welcome" aria-labelledby="welcome-title">
+      <img src="/icon.svg" alt="" width="48" height="48" />
+      <h2 id="welcome-title">Ask your documents</h2>
+      <p>Answers come with their sources, and you can ask on from there.</p>
+      {settled && (
+        <p class="welcome-where">
+          You are asking{' '}
+          <button type="button" class="link" onClick={open}>
+            {where}
+          </button>
+          .
+        </p>
+      )}
+      <ul class="first-questions">
+        {questions.slice(0, MOST).map((question) => (
+          <li key={question}>
+            <button type="button" class="suggestion ends" onClick={() => chat.ask(question)}>
+              <span>{question}</span>
+              <Icon name="right" />
+            </button>
+          </li>
+        ))}
+      </ul>
+      <p class="welcome-own line">
+        <Icon name="upload" />
+        <span>
+          Your own content? Drop a folder anywhere on this page, <a href={to(['import'])}>choose files</a>, or{' '}
+          <a href={to(['start'])}>name your website</a>.
+        </span>
+      </p>
+    </section>
+  )
+}
+
+function questionsOf(data: Choices | undefined, assistant: string, collection: string): string[] {
+  const own = data?.assistants?.find(({ name }) => name === assistant)?.questions
+  const { questions } = data?.collections?.find(({ name }) => name === collection)?.metadata ?? {}
+  if (assistant !== '') return own ?? []
+  return Array.isArray(questions) ? questions.map(String) : []
+}
+
+/** What there has to be before anything can be asked; undefined where nothing is missing, or the key may not say. */
+function missingOf(data: Choices | undefined, assistant: string): string | undefined {
+  if (assistant !== '') return undefined
+  if (data?.collections?.length === 0)
+    return 'There is nothing to ask yet. Name your website, or drop a folder of documents on this page, and ask in a minute.'
+  if (data?.models?.length === 0) return 'Your content is here. Now choose who answers from it.'
+  return undefined
 }

@@ -3,7 +3,7 @@ import { useRef, useState } from 'preact/hooks'
 import { go, NEW, place, toConversation } from '../address'
 import { key, read, send, useAction, useKept, useLoaded } from '../api'
 import { Tool } from '../parts/button'
-import { Confirm } from '../parts/dialog'
+import { Confirm } from '../parts/form'
 import { chat as currentChat } from './chat'
 import type { Summary } from './wire'
 

@@ -1,13 +1,19 @@
 /** Collections: the list of them, what is lost with one, and one with its documents, its search and its schema. */
+
+import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
 import { go, place, to } from '../address'
 import { mapped, useLoaded, useRead } from '../api'
 import { loadChoices } from '../chat/choices'
 import { Button } from '../parts/button'
 import { ago, many } from '../parts/format'
 import { ListPage } from '../parts/list'
-import { CollectionPage } from './collection'
-import { ConnectDialog, EmbeddingState } from './state'
-import { type Collection, pathOf, vectorField } from './wire'
+import { Empty, Page, Shown, Tabs } from '../parts/page'
+import { Documents } from './documents'
+import { EditSchema, Schema } from './schema'
+import { Search } from './search'
+import { ConnectDialog, EmbeddingFault, EmbeddingState, EngineLine, Nodes, useCollection } from './state'
+import { type Collection, hasDocuments, pathOf, vectorField } from './wire'
 
 export default function Collections() {
   const [name, tab = 'search'] = place.value.rest
@@ -111,5 +117,87 @@ function Losses({ of }: { of: Collection }) {
         </p>
       )}
     </>
+  )
+}
+
+// =============================================================================
+// One collection.
+
+const VIEWS: Record<string, (collection: Collection, changed: () => void) => ComponentChildren> = {
+  search: (collection) => <Search collection={collection} />,
+  documents: (collection, changed) => <Documents collection={collection} changed={changed} />,
+  schema: (collection, changed) =>
+    collection.engine ? (
+      <Schema collection={collection} />
+    ) : (
+      <EditSchema collection={collection} changed={changed} />
+    ),
+}
+
+export function CollectionPage({ name, tab }: { name: string; tab: string }) {
+  const loaded = useCollection(name)
+  const { data } = loaded
+  const [isConnecting, setConnecting] = useState(false)
+  return (
+    <Page
+      title={name}
+      up={{ title: 'Collections', href: to(['collections']) }}
+      lead={
+        data && (
+          <>
+            {many(data.num_documents, 'document')} {vectorField(data) && <EmbeddingState collection={data} />}
+          </>
+        )
+      }
+      actions={
+        data && (
+          <>
+            {data.engine && (
+              <Button label="Change nodes and credentials" icon="edit" onClick={() => setConnecting(true)} />
+            )}
+            {hasDocuments(data) && (
+              <Button label="Import files" icon="upload" href={to(['import'], { into: name })} />
+            )}
+            <Button
+              label="Ask"
+              kind="primary"
+              icon="chat"
+              href={`./?collection=${encodeURIComponent(name)}`}
+            />
+          </>
+        )
+      }
+    >
+      {isConnecting && data && (
+        <ConnectDialog
+          of={data}
+          close={(connected) => {
+            setConnecting(false)
+            if (connected) loaded.reload()
+          }}
+        />
+      )}
+      {data && <EmbeddingFault collection={data} />}
+      {data?.engine && <EngineLine engine={data.engine} />}
+      {(data?.engine || loaded.error?.status === 503) && <Nodes name={name} />}
+      <Tabs
+        label="Views of the collection"
+        current={tab}
+        tabs={[
+          { id: 'search', title: 'Search', href: to(['collections', name]) },
+          ...(data && !hasDocuments(data)
+            ? []
+            : [{ id: 'documents', title: 'Documents', href: to(['collections', name, 'documents']) }]),
+          { id: 'schema', title: 'Schema', href: to(['collections', name, 'schema']) },
+        ]}
+      />
+      {Object.hasOwn(VIEWS, tab) ? (
+        <Shown of={loaded}>{(collection) => VIEWS[tab]?.(collection, loaded.reload)}</Shown>
+      ) : (
+        <Empty icon="search" title="There is nothing at this address">
+          <Button label={`Search ${name}`} href={to(['collections', name])} />
+        </Empty>
+      )}
+    </Page>
   )
 }

@@ -2,9 +2,8 @@
 import { useState } from 'preact/hooks'
 import { send } from '../api'
 import { Button, Tool } from '../parts/button'
-import { Confirm } from '../parts/dialog'
-import { changesOf, JsonDialog } from '../parts/form'
-import { Table } from '../parts/table'
+import { Confirm, changesOf, JsonDialog } from '../parts/form'
+import { Table } from '../parts/list'
 import { type Collection, pathOf } from './wire'
 
 const NEW_FIELD = { name: '', type: 'string', optional: true, facet: false }

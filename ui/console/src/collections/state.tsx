@@ -2,9 +2,9 @@
 import { useEffect } from 'preact/hooks'
 import { type Loaded, read, useModule, useRead } from '../api'
 import { Button } from '../parts/button'
-import { Dialog } from '../parts/dialog'
+import { Dialog } from '../parts/form'
 import { count, duration, engineName, many } from '../parts/format'
-import { Notice, Shown } from '../parts/states'
+import { Notice, Shown } from '../parts/page'
 import { type Collection, type Engine, pathOf } from './wire'
 
 const LOOK_MS = 2_000

@@ -1,4 +1,5 @@
 /** A conversation as it is stored, and as what it is exported. */
+
 import type { InferOutput } from 'valibot'
 import type * as responses from '../../../../src/api/parley/response-schemas'
 import { orElse, read } from '../api'

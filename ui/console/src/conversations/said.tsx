@@ -1,8 +1,8 @@
 /** What is said of an answer: by people, and by the documents, which support its sentences or do not. */
 import { REASONS } from '../../../widget/src/feedback-view'
 import { WORDS } from '../chat/words'
+import { Icon } from '../parts/button'
 import { many, when } from '../parts/format'
-import { Icon } from '../parts/icon'
 import type { GivenFeedback, RecordedTurn } from './record'
 
 export function Said({ feedback }: { feedback: GivenFeedback[] | undefined }) {

@@ -3,11 +3,11 @@ import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { send, useAction } from '../api'
 import { TITLES, titleOf } from '../chat/insight'
-import { changeDocument, DocumentForm, EditDocument, pathOfDocument } from '../collections/document'
+import { changeDocument, DocumentForm, EditDocument, pathOfDocument } from '../collections/documents'
 import { type Collection, type Doc, type Field, pathOf } from '../collections/wire'
 import { Button } from '../parts/button'
 import { Form, TextField, useDraft } from '../parts/form'
-import { Problem } from '../parts/states'
+import { Problem } from '../parts/page'
 
 export interface Change {
   says: string

@@ -25,8 +25,8 @@ import {
 import { type Rejected, removeDocuments, sendDocuments } from '../../../../scripts/parley/import/send.mjs'
 import { readContent } from '../../../../scripts/parley/read/index.mjs'
 import { languageOf } from '../../../../src/lib/grammar'
+import { server } from '../api'
 import type { Chosen } from './files'
-import { server } from './server'
 
 export const EMBEDDING = 'ts/all-MiniLM-L12-v2'
 

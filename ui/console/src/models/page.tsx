@@ -1,11 +1,11 @@
 /** Conversation models: the list, a new one, and a test with one question. */
 import { useState } from 'preact/hooks'
-import { send, useAction, useLoaded, useRead } from '../api'
+import { read, send, server, useAction, useLoaded, useRead } from '../api'
 import { loadChoices, type Model } from '../chat/choices'
 import { Button } from '../parts/button'
+import { changesOf, FormDialog, objectIn, TextField, useDraft } from '../parts/form'
 import { duration } from '../parts/format'
 import { ListPage } from '../parts/list'
-import { EditModel, makeHistory, missingOf, NewModel, pathOf } from './model-dialog'
 
 export default function Models() {
   const list = useRead<Model[]>('/conversations/models')
@@ -91,4 +91,210 @@ function Test({ model, collection }: { model: string; collection: string | undef
       />
     </>
   )
+}
+
+// =============================================================================
+// A new conversation model, with a place for its conversations; or what is to change about one.
+
+const MAX_BYTES = 16_384
+const MAX_TOKENS = 1_024
+const DAY_S = 86_400
+const EXAMPLES = [
+  'local/extractive',
+  'cloudflare/@cf/meta/llama-3.3-70b-instruct-fp8-fast',
+  'openai/gpt-4o-mini',
+  'anthropic/claude-sonnet-4-5',
+  'google/gemini-2.5-flash',
+]
+
+export const pathOf = (id: string): string => `/conversations/models/${encodeURIComponent(id)}`
+
+export function NewModel({ close }: { close: () => void }) {
+  const { draft, field } = useDraft({ id: '', name: 'local/extractive', apiKey: '', url: '' })
+  const isOpenAi = draft.name.startsWith('openai/')
+  const save = async () => {
+    const history = `${draft.id}_history`
+    await makeHistory(history)
+    await server.call('POST', '/conversations/models', {
+      body: {
+        id: draft.id,
+        model_name: draft.name,
+        history_collection: history,
+        max_bytes: MAX_BYTES,
+        max_tokens: MAX_TOKENS,
+        ...(draft.apiKey !== '' && { api_key: draft.apiKey }),
+        ...(isOpenAi && draft.url !== '' && { openai_url: draft.url }),
+      },
+    })
+  }
+  return (
+    <FormDialog
+      title="New model"
+      action="Create model"
+      busy="Asking the provider …"
+      save={save}
+      close={close}
+    >
+      <TextField label="Name" {...field('id')} required />
+      <ModelName {...field('name')} />
+      {!/^(local|cloudflare)\//.test(draft.name) && (
+        <TextField
+          label="The provider's API key"
+          type="password"
+          {...field('apiKey')}
+          hint="It is stored encrypted, and never shown again."
+        />
+      )}
+      {isOpenAi && (
+        <TextField
+          label="Address"
+          {...field('url')}
+          placeholder="https://api.openai.com, or any server that speaks its API"
+        />
+      )}
+    </FormDialog>
+  )
+}
+
+const ModelName = (field: { value: string; change: (value: string) => void }) => (
+  <TextField
+    label="Language model"
+    required
+    options={EXAMPLES}
+    hint="Provider and model, such as openai/gpt-4o-mini. local/extractive is built in."
+    {...field}
+  />
+)
+
+/** What the form has a field for. The rest is JSON. */
+const FIELDS = [
+  'model_name',
+  'api_key',
+  'system_prompt',
+  'temperature',
+  'max_tokens',
+  'ttl',
+  'fallbacks',
+] as const
+
+/** A secret as it is shown. */
+const MASKED = /^[^*]{0,5}\*+$/
+
+export function EditModel({ model, close }: { model: Model; close: () => void }) {
+  // Secrets are shown masked: they are kept until others are typed.
+  const shown = Object.entries(model).filter(
+    ([, value]) => !(typeof value === 'string' && MASKED.test(value)),
+  )
+  const { id, ...stored } = Object.fromEntries(shown)
+  const rest = Object.fromEntries(
+    Object.entries(stored).filter(([name]) => !FIELDS.some((field) => field === name)),
+  )
+  const { draft, field } = useDraft({
+    name: model.model_name,
+    apiKey: '',
+    prompt: textOf(stored.system_prompt),
+    temperature: textOf(stored.temperature),
+    length: textOf(stored.max_tokens),
+    days: stored.ttl === undefined ? '' : String(Number(stored.ttl) / DAY_S),
+    fallbacks: Array.isArray(stored.fallbacks) ? stored.fallbacks.join(', ') : '',
+    rest: JSON.stringify(rest, null, 2),
+  })
+  const save = async () => {
+    const fallbacks = draft.fallbacks.split(/[\s,]+/).filter(Boolean)
+    const wanted = {
+      ...objectIn(draft.rest),
+      model_name: draft.name,
+      ...(draft.apiKey !== '' && { api_key: draft.apiKey }),
+      ...(draft.prompt !== '' && { system_prompt: draft.prompt }),
+      ...(draft.temperature !== '' && { temperature: Number(draft.temperature) }),
+      ...(draft.length !== '' && { max_tokens: Number(draft.length) }),
+      ...(draft.days !== '' && { ttl: Math.round(Number(draft.days) * DAY_S) }),
+      ...(fallbacks.length > 0 && { fallbacks }),
+    }
+    await send('PUT', pathOf(model.id), changesOf(stored, wanted))
+  }
+  return (
+    <FormDialog title={`Edit ${id}`} busy="Asking the provider …" save={save} close={close} wide>
+      <ModelName {...field('name')} />
+      {!draft.name.startsWith('local/') && (
+        <TextField
+          label="The provider's API key"
+          type="password"
+          {...field('apiKey')}
+          placeholder={'api_key' in model ? 'stays as it is' : ''}
+          hint="It is stored encrypted, and never shown again. Another provider or address needs it again."
+        />
+      )}
+      <TextField
+        label="System prompt"
+        rows={5}
+        {...field('prompt')}
+        placeholder="Leave empty to use the built-in prompt"
+      />
+      <div class="split">
+        <TextField
+          label="Temperature"
+          type="number"
+          min="0"
+          max="2"
+          step="any"
+          placeholder="as the provider has it"
+          {...field('temperature')}
+        />
+        <TextField label="Tokens per answer" type="number" min="1" {...field('length')} />
+        <TextField
+          label="Conversations expire after days"
+          type="number"
+          min="0"
+          step="any"
+          {...field('days')}
+        />
+        <TextField label="Fallbacks" placeholder="other models, with commas" {...field('fallbacks')} />
+      </div>
+      <details>
+        <summary>All other settings</summary>
+        <TextField
+          label="JSON"
+          rows={8}
+          code
+          required
+          {...field('rest')}
+          hint={
+            <>
+              Addresses, budgets and parameters, <a href="/docs/models.html">as the API has them</a>. A
+              property that you remove is taken away. Secrets are not shown, and stay.
+            </>
+          }
+        />
+      </details>
+    </FormDialog>
+  )
+}
+
+const textOf = (value: unknown): string =>
+  typeof value === 'string' || typeof value === 'number' ? String(value) : ''
+
+/** As `parley init` makes it. */
+const HISTORY_FIELDS = [
+  { name: 'conversation_id', type: 'string' },
+  { name: 'model_id', type: 'string' },
+  { name: 'timestamp', type: 'int32' },
+  { name: 'role', type: 'string', index: false },
+  { name: 'message', type: 'string', index: false },
+]
+
+/** Those of some history collections that are not there, neither by name nor by an alias. @throws Refusal */
+export async function missingOf(histories: readonly string[]): Promise<Set<string>> {
+  const [collections, { aliases }] = await Promise.all([
+    read<{ name: string }[]>('/collections'),
+    read<{ aliases: { name: string }[] }>('/aliases'),
+  ])
+  const there = new Set([...collections, ...aliases].map(({ name }) => name))
+  return new Set(histories.filter((name) => !there.has(name)))
+}
+
+/** Makes a history collection, unless it is there. @throws Refusal */
+export async function makeHistory(name: string): Promise<void> {
+  if (await server.find(`/collections/${encodeURIComponent(name)}`)) return
+  await server.call('POST', '/collections', { body: { name, fields: HISTORY_FIELDS } })
 }

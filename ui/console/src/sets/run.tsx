@@ -16,10 +16,9 @@ import { addressOf } from '../compare/side'
 import { Button } from '../parts/button'
 import { CheckField } from '../parts/form'
 import { download, many, when } from '../parts/format'
-import { Card, Page } from '../parts/page'
+import { Table } from '../parts/list'
+import { Card, Empty, Page, Shown } from '../parts/page'
 import { Prose } from '../parts/prose'
-import { Empty, Shown } from '../parts/states'
-import { Table } from '../parts/table'
 import { type Judged, readRun } from './store'
 
 interface RunProps {

@@ -1,4 +1,5 @@
 /** Question sets and their runs, as the server keeps them, and the run that is waited for. */
+
 import { signal } from '@preact/signals'
 import type { InferOutput } from 'valibot'
 import { type Outcome, outcomeOf } from '../../../../scripts/parley/eval/outcomes.mjs'

@@ -6,7 +6,7 @@ import { Button } from '../parts/button'
 import { CheckField, FormDialog, TextField, useDraft } from '../parts/form'
 import { ago, many, when } from '../parts/format'
 import { ListPage } from '../parts/list'
-import { Problem } from '../parts/states'
+import { Problem } from '../parts/page'
 import type { Source } from '../start/site'
 
 type Run = NonNullable<Source['last_run']>

@@ -7,14 +7,12 @@ import {
   snippet,
 } from '../../../../scripts/parley/commands/init.mjs'
 import { go, place, to, toConversation } from '../address'
-import { type Refusal, useAction, useLoaded } from '../api'
+import { type Refusal, server, useAction, useLoaded } from '../api'
 import { listed, loadChoices } from '../chat/choices'
-import { server } from '../import/server'
 import { Button, Copy } from '../parts/button'
 import { Form, optionsOf, SelectField, TextField, useDraft } from '../parts/form'
 import { collectionName } from '../parts/format'
-import { Page, Step } from '../parts/page'
-import { Problem, Shown } from '../parts/states'
+import { Page, Problem, Shown, Step } from '../parts/page'
 import { isNew, looksOf, questionsOf, type Source, type Title } from './site'
 import { AddressForm, Picture, Reading } from './website'
 

@@ -9,7 +9,7 @@ import type { Collection } from '../collections/wire'
 import { Button } from '../parts/button'
 import { Form, TextField } from '../parts/form'
 import { collectionName, count, many, when } from '../parts/format'
-import { Problem } from '../parts/states'
+import { Problem } from '../parts/page'
 import { Failures, pathOf, told } from '../sources/page'
 import {
   addressOf,
