@@ -109,10 +109,10 @@ export function SignIn() {
   })
   return (
     <main class="sign-in">
-      <form class="sign-in-box pile" onSubmit={start} autocomplete="off">
+      <form class="sign-in-box frame form" onSubmit={start} autocomplete="off">
         <img src="/icon.svg" alt="" width="44" height="44" />
         <h1>Parley</h1>
-        <p class="lead">Enter an API key to open the console. The admin key opens all of it.</p>
+        <p class="lead soft">Enter an API key to open the console. The admin key opens all of it.</p>
         {denied && (
           <Notice icon="warning">
             <p>The API key was refused. Enter another one.</p>

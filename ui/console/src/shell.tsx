@@ -122,7 +122,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
 }
 
 const Brand = () => (
-  <a class="brand" href={NEW}>
+  <a class="brand line" href={NEW}>
     <img src="/icon.svg" alt="" width="26" height="26" />
     Parley
   </a>

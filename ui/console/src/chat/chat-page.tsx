@@ -132,7 +132,7 @@ export function ChatPage() {
             </button>
           )}
           <Composer chat={chat} started={started} />
-          <p class="note">
+          <p class="note soft">
             {started && own && (
               <>
                 Asking{' '}
@@ -400,7 +400,7 @@ export function Composer({ chat, started }: { chat: Chat; started: boolean }) {
         )}
       </div>
       {isTooLong && (
-        <p class="limit" role="status">
+        <p class="limit bad" role="status">
           {WORDS.tooLong}
         </p>
       )}

@@ -473,13 +473,13 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
       : []
   return (
     <aside class="panel" aria-label="Why this answer?">
-      <header class="panel-head">
+      <header class="panel-head ends">
         <h2>Why this answer?</h2>
         {running && <span class="badge good">Live</span>}
         <span class="grow" />
         <Tool icon="close" label="Close the panel" title="Close" onClick={close} />
       </header>
-      <div class="panel-body">
+      <div class="panel-body why">
         <Why
           turn={turn}
           shown={turn.sources}

@@ -33,7 +33,7 @@ const Connected = ({ collection }: { collection: Collection }) => (
       {many(collection.fields.length, 'field')}.
     </p>
     <Schema collection={collection} />
-    <div class="dialog-foot">
+    <div class="dialog-foot line">
       <Button
         label={`Search ${collection.name}`}
         kind="primary"

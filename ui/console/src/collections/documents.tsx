@@ -166,7 +166,7 @@ export function DocumentDialog({ collection, document: given, close, changed }: 
       </div>
       {error && <Problem error={error} />}
       {changed && (
-        <div class="dialog-foot">
+        <div class="dialog-foot line">
           <span role="status" class="grow">
             {before && 'Saved.'}
           </span>

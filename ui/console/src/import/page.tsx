@@ -73,7 +73,7 @@ export default function ImportPage() {
       )}
       {state.step === 'reading' && (
         <div class="panel-card frame" role="status">
-          <p>
+          <p class="line">
             <Icon name="file" /> Reading {state.chosen.title}: {state.count} of {state.chosen.files.length}{' '}
             files
           </p>

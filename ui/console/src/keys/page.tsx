@@ -186,7 +186,7 @@ function NewKey({ close }: { close: () => void }) {
               </div>
             </>
           )}
-          <div class="dialog-foot">
+          <div class="dialog-foot line">
             <Button label="Done" kind="primary" onClick={close} />
           </div>
         </div>
@@ -198,11 +198,11 @@ function NewKey({ close }: { close: () => void }) {
       <Form action="Create key" disabled={kind === 'page' && chosen === ''} save={save}>
         <fieldset class="choices">
           <legend class="field-label">What is it for?</legend>
-          <label class="check">
+          <label class="check line">
             <input type="radio" name="kind" checked={kind === 'page'} onChange={() => setKind('page')} />A
             page: asks one assistant
           </label>
-          <label class="check">
+          <label class="check line">
             <input type="radio" name="kind" checked={kind === 'search'} onChange={() => setKind('search')} />A
             program: searches and converses
           </label>

@@ -222,7 +222,7 @@ interface CheckFieldProps {
 }
 
 export const CheckField = ({ label, checked, change, bare }: CheckFieldProps) => (
-  <label class={bare ? 'pick' : 'check'}>
+  <label class={bare ? 'pick' : 'check line'}>
     <input type="checkbox" checked={checked} onChange={(event) => change(event.currentTarget.checked)} />
     {bare ? <span class="hidden">{label}</span> : label}
   </label>
@@ -262,7 +262,7 @@ export function Form({ action = 'Save', busy: running = action, class: own, ...f
     >
       {children}
       {error && <Problem error={error} />}
-      <div class={own === undefined ? 'dialog-foot' : 'line'}>
+      <div class={own === undefined ? 'dialog-foot line' : 'line'}>
         <Button label={busy ? running : action} kind="primary" type="submit" disabled={busy || disabled} />
         {beside}
       </div>
@@ -380,7 +380,7 @@ export function Confirm({ title, children, action, run, close }: ConfirmProps) {
     <Dialog title={title} close={close}>
       <div class="dialog-body pile">{children}</div>
       {error && <Problem error={error} />}
-      <div class="dialog-foot">
+      <div class="dialog-foot line">
         <Button label="Cancel" onClick={close} />
         <Button label={action} kind="danger" disabled={busy} onClick={() => start()} />
       </div>

@@ -54,11 +54,11 @@ export function Schedule({ set, changed }: { set: QuestionSet; changed: () => vo
 const WIDTH = 12
 const HEIGHT = 96
 const PARTS = [
-  ['right', 'good'],
-  ['declined_rightly', 'good'],
-  ['partly', 'fair'],
-  ['wrong', 'poor'],
-  ['declined_wrongly', 'poor'],
+  ['right', 'accent'],
+  ['declined_rightly', 'accent'],
+  ['partly', 'warn'],
+  ['wrong', 'bad'],
+  ['declined_wrongly', 'bad'],
 ] as const
 
 /** A bar a run, the oldest first: what was right from below, what was wrong from above. The table says the same. */
@@ -83,13 +83,13 @@ export function Progress({ runs }: { runs: Run[] }) {
           return (
             <g key={id}>
               <title>{`${when(at)}: ${said}`}</title>
-              {PARTS.map(([name, kind]) => {
+              {PARTS.map(([name, colour]) => {
                 const height = ((figures[name] ?? 0) / total) * HEIGHT
                 below += height
                 return (
                   <rect
                     key={name}
-                    class={`bar-${kind}`}
+                    style={{ fill: `var(--${colour})` }}
                     x={(index + 0.25) * WIDTH * 2}
                     y={HEIGHT - below}
                     width={WIDTH}

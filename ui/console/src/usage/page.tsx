@@ -186,9 +186,7 @@ const Meters = ({ of }: { of: Metered[] }) => (
       <li key={`${name} ${value}`}>
         <span>{name}</span>
         <strong class={isSpent ? 'bad' : ''}>{value}</strong>
-        <span class="meter" aria-hidden="true">
-          <span style={{ width: `${part * 100}%` }} />
-        </span>
+        <progress value={part} aria-hidden="true" />
       </li>
     ))}
   </ul>
@@ -326,7 +324,7 @@ export function Chart({ title, values, shown = count }: ChartProps) {
           <g key={day}>
             <title>{`${shownDay(day)}: ${shown(value)}`}</title>
             <rect
-              class="bar-back"
+              fill="transparent"
               x={LEFT + index * step}
               y={TOP}
               width={step}
