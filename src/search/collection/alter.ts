@@ -1,6 +1,5 @@
 /** PATCH /collections/:name: reads the request, checks it against schema and documents, and applies it. */
 
-import { database } from '../../db/client'
 import { ApiError, collectionGone } from '../../errors'
 import { coerceDocument, FieldFault, matches } from '../documents/document'
 import type { Store } from '../documents/store'
