@@ -3,7 +3,7 @@
 import { signal } from '@preact/signals'
 import type { InferOutput } from 'valibot'
 import { type Outcome, outcomeOf } from '../../../../scripts/parley/eval/outcomes.mjs'
-import type * as responses from '../../../../src/api/parley/question-set-responses'
+import type * as responses from '../../../../src/api/parley/response-schemas'
 import { randomId } from '../../../widget/src/storage'
 import { read, send } from '../api'
 import { loadChoices, possible } from '../chat/choices'
