@@ -6,7 +6,7 @@
 import { applyD1Migrations, reset } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { vi } from 'vitest'
-import { RowCache } from '../src/db/row-cache'
+import { RowCache } from '../src/db/client'
 
 /**
  * The pool's wrapper of a class wraps its prototype in one more proxy for each instance, so that after some thousand

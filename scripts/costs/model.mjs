@@ -97,7 +97,7 @@ export const RATES = {
   turns: { limit: 300, period: 60 },
 }
 
-/** Seconds for which the sum of what was spent is remembered (src/db/usage.ts). */
+/** Seconds for which the sum of what was spent is remembered (src/db/turns.ts). */
 export const SPENT_REMEMBERED = 2
 
 /** Passages that are searched. They are in Vectorize too, in case they become too many. */

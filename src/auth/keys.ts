@@ -11,7 +11,7 @@ import {
 } from '../db/api-keys'
 import { type BackupRow, restoreRows } from '../db/backup'
 import { seal } from '../db/sealing'
-import { isLimited } from '../db/usage'
+import { isLimited } from '../db/turns'
 import { ApiError, forbidden } from '../errors'
 import { meant } from '../lib/nearest'
 import { once } from '../lib/once'
@@ -27,7 +27,7 @@ const FAR_FUTURE = 64_723_363_199
 const VALUE_LENGTH = 32
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
 
-export interface ApiKeyView {
+interface ApiKeyView {
   id: number
   value?: string
   value_prefix?: string
@@ -72,7 +72,7 @@ export async function createKey(env: Cloudflare.Env, body: unknown): Promise<Api
 }
 
 /** A key's new value, shown once. */
-export interface RestoredKey {
+interface RestoredKey {
   id: number
   description: string
   value: string

@@ -9,14 +9,13 @@
  *
  * An idempotency key joins the turn that it named. A fingerprint does not prove that the same person asks: two
  * visitors behind one address may click the same question. The second request with a fingerprint gets a
- * conversation with a random id and at most a copy of the answer (repeated-requests.ts). Only repeated requests pay a
+ * conversation with a random id and at most a copy of the answer (turn-queue.ts). Only repeated requests pay a
  * second hop.
  */
 
 import { waitUntil } from 'cloudflare:workers'
 import { ttlsOf } from '../db/registry'
-import { recordCost } from '../db/turns'
-import { dayOf } from '../db/usage'
+import { dayOf, recordCost } from '../db/turns'
 import { coded, logFailure, type Outcome, type Trail, unwrap } from '../errors'
 import { textOf } from '../lib/parts'
 import type { ConversationModelConfig, GenerationRequest } from '../models/language-model'
@@ -27,13 +26,12 @@ import type { RecentMessages } from '../search/types'
 import { unknownConversation } from '../turn/errors'
 import type { CallTrace, LogEventBody, Position } from '../turn/events'
 import { emptyTurn, foldBody } from '../turn/fold'
-import { isNothing } from '../turn/generate'
 import { type Given, readHistory, type TranscriptMessage, toChat } from '../turn/look-back'
 import { familyOf, fitHistory, standalonePrompt } from '../turn/prompt'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../turn/question-length'
 import type { Asker, AskRequest, Begun, Single, TurnQuestion } from '../turn/request'
 import { errorEvent, runTurn } from '../turn/run'
-import { Tracer } from '../turn/trace'
+import { isNothing, Tracer } from '../turn/trace'
 import { logTurn, TurnClock } from '../turn/turn-line'
 import { mayHaveHistory, newConversationId } from './conversation-id'
 import {

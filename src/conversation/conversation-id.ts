@@ -8,7 +8,7 @@ import { isToldApart } from './stored'
 const DAY_MS = 86_400_000
 
 /** The id of a new conversation, and until when the same request leads to it, in milliseconds since 1970. */
-export interface NewId {
+interface NewId {
   conversationId: string
   /** absent: always, if made from an idempotency key; never, if random */
   foundUntil?: number

@@ -1,8 +1,7 @@
 /**
  * The way to a Conversation object: its commands, its RPC interface, and where a request goes whose conversation id is taken.
  */
-import { deleteTurn } from '../db/turns'
-import { dayOf } from '../db/usage'
+import { dayOf, deleteTurn } from '../db/turns'
 import { objectCalls, objectStubs, type Repetitions } from '../durable/objects'
 import { ApiError, type Outcome, unwrap } from '../errors'
 import { contentOf } from '../lib/parts'
@@ -15,8 +14,8 @@ import type { TranscriptMessage } from '../turn/look-back'
 import type { Asker, AskRequest, Begun, Single } from '../turn/request'
 import { sealedId } from './conversation-id'
 import type { ConversationState } from './conversation-state'
-import { identityOf, type RequestIdentity } from './repeated-requests'
 import { documentsOf, type HandoverRequest, ownerOf, turnRow } from './stored'
+import { identityOf, type RequestIdentity } from './turn-queue'
 import type { Reads } from './turn-stream'
 
 // =============================================================================
@@ -332,7 +331,7 @@ export function conversationObject(env: Cloudflare.Env, conversationId: string):
 export const UNDERWAY_MS = 1_000
 
 /** What a succession needs from its object. */
-export interface Predecessor {
+interface Predecessor {
   id: string
   state(): ConversationState | undefined
   /** whether this object has a turn of this request to copy */

@@ -6,8 +6,7 @@
  * history collection and in D1. An object that was only queried stores nothing.
  */
 
-import { CountingObject } from '../durable/counting-object'
-import { Alarm, nameOf } from '../durable/objects'
+import { Alarm, CountingObject, nameOf } from '../durable/objects'
 import { ApiError, attempt, type Outcome } from '../errors'
 import { settlesWithin } from '../lib/waiting'
 import type { Origin } from '../search/fault-log'
@@ -23,21 +22,25 @@ import { ConversationState } from './conversation-state'
 import { Erasure, UsedMark } from './expiry'
 import { askedOf, deletedTurns, dropDeletedRecords, isRemembered, transcriptTo } from './messages'
 import { PrefetchedHistory, seenBy } from './prefetch'
+import type { LeftTurn } from './stored'
+import { requireAsker } from './stored'
+import type { RequestNames } from './turn-log'
 import {
+  Attempts,
   COPIED,
   follow,
   joinAgain,
   joinQueued,
   namesOf,
+  QueuedTurn,
   type RequestIdentity,
   replay,
   replayInterrupted,
   requireSame,
-} from './repeated-requests'
-import type { LeftTurn } from './stored'
-import { requireAsker } from './stored'
-import type { RequestNames } from './turn-log'
-import { Attempts, QueuedTurn, type SearchPorts, searchAhead, TurnQueue } from './turn-queue'
+  type SearchPorts,
+  searchAhead,
+  TurnQueue,
+} from './turn-queue'
 import { TurnRun } from './turn-run'
 import { Reader, type Reads } from './turn-stream'
 

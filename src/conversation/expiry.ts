@@ -13,20 +13,18 @@ import {
   conversationsOfUser,
   deleteConversationRows,
   deleteExpiredConversations,
+  deleteMessages,
   deleteOldMarks,
   type EmptiedConversation,
+  type ExpiryRule,
   emptiedConversations,
+  expiredMessages,
+  expiryRules,
   findConversationRow,
+  forgetDeletedModels,
   hideConversation,
   markErased,
 } from '../db/conversations'
-import {
-  deleteMessages,
-  type ExpiryRule,
-  expiredMessages,
-  expiryRules,
-  forgetDeletedModels,
-} from '../db/messages'
 import { deleteExpiredTurns, trimTraces } from '../db/turns'
 import type { Alarm } from '../durable/objects'
 import { logFailure, unwrap } from '../errors'

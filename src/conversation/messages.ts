@@ -13,7 +13,7 @@ import {
   messagesBeforeTurns,
   pageOfConversations,
   pageOfTurns,
-} from '../db/messages'
+} from '../db/conversations'
 import { ttlsOf } from '../db/registry'
 import { findResource } from '../db/resources'
 import { deleteTurn, findTurn, type StoredTurn, turnsBetween } from '../db/turns'

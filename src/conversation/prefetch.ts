@@ -25,7 +25,7 @@ import {
   readRegistry,
 } from '../db/registry'
 import type { ResourceRow } from '../db/resources'
-import { dayOf, isLimited, readingSpent, spentOnLimited } from '../db/usage'
+import { dayOf, isLimited, readingSpent, spentOnLimited } from '../db/turns'
 import { logFailure, reasonOf } from '../errors'
 import { promptText, textOf } from '../lib/parts'
 import { readStoredObject } from '../lib/stored-json'

@@ -3,8 +3,7 @@
  */
 import * as v from 'valibot'
 import type { ConversationEntry, FailedConversation } from '../db/conversations'
-import type { Cost, Spent, StoredTurn, TurnRecord } from '../db/turns'
-import type { Reserved } from '../db/usage'
+import type { Cost, ModelUsage, Reserved, StoredTurn, TurnRecord } from '../db/turns'
 import { ApiError } from '../errors'
 import { once } from '../lib/once'
 import { contentOf, type StoredContent, toStored } from '../lib/parts'
@@ -36,7 +35,7 @@ export interface LeftTurn extends KeptTurn {
   /** 2 for its first repetition */
   run: number
   /** what it spent before */
-  spent: Spent[]
+  spent: ModelUsage[]
 }
 
 interface KeptTurn {
@@ -221,7 +220,7 @@ export interface Meta {
   handovers: Handover[]
 }
 
-/** A message that hands the conversation over to people (handover.ts). */
+/** A message that hands the conversation over to people (conversation-state.ts). */
 export interface Handover {
   id: string
   /** when it was asked for, in milliseconds since 1970 */
@@ -271,7 +270,7 @@ export const metaShapes: () => { [Key in keyof Meta]: v.GenericSchema<Meta[Key]>
   ),
 }))
 
-const spentShape: () => v.GenericSchema<Spent> = once(() =>
+const spentShape: () => v.GenericSchema<ModelUsage> = once(() =>
   v.object({
     day: v.string(),
     owner: v.string(),

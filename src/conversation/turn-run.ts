@@ -1,8 +1,16 @@
 /** Runs one turn in its Conversation object: provides its ports and stores its result. */
 import type { ConversationEntry } from '../db/conversations'
 import { ttlsOf } from '../db/registry'
-import { type Cost, recordCost, type Spent, type TurnRecord, takeBackTurn } from '../db/turns'
-import { dayOf, type Reserved, reserveTurn } from '../db/usage'
+import {
+  type Cost,
+  dayOf,
+  type ModelUsage,
+  type Reserved,
+  recordCost,
+  reserveTurn,
+  type TurnRecord,
+  takeBackTurn,
+} from '../db/turns'
 import { ApiError, coded, logFailure, type Outcome, storageFull, type Trail } from '../errors'
 import { textOf, withoutFileTexts } from '../lib/parts'
 import { historyStore } from '../registry/engines'
@@ -10,16 +18,17 @@ import type { RecentMessages } from '../search/types'
 import { errorOf, interrupted, stopped, unknownConversation } from '../turn/errors'
 import { type DoneEvent, isTerminal, type LogEventBody } from '../turn/events'
 import { emptyTurn, foldBody, type Turn, traceOf } from '../turn/fold'
-import { isNothing, type Spending, spendingOf } from '../turn/generate'
 import type { AskRequest } from '../turn/request'
 import { errorEvent, runTurn } from '../turn/run'
 import type { TurnPorts } from '../turn/trace'
+import { isNothing, type Spending, spendingOf } from '../turn/trace'
 import { logTurn, TurnClock } from '../turn/turn-line'
 import { conversationObject } from './conversation-object'
 import { type ConversationState, expiryOf } from './conversation-state'
-import { copyTurn, identityOf, withoutRepeats } from './repeated-requests'
 import { documentsOf, keptTurn, type LeftTurn, turnRow, withSecrets } from './stored'
 import {
+  copyTurn,
+  identityOf,
   type QueuedTurn,
   rewriterOf,
   type SearchPorts,
@@ -27,6 +36,7 @@ import {
   searchAhead,
   searchPorts,
   withModels,
+  withoutRepeats,
 } from './turn-queue'
 import { TurnStream } from './turn-stream'
 
@@ -246,7 +256,7 @@ export class TurnRun {
   }
 
   /** What earlier runs of it have spent. */
-  get #spentBefore(): Spent[] {
+  get #spentBefore(): ModelUsage[] {
     return this.#left?.spent ?? []
   }
 
@@ -391,7 +401,7 @@ export class TurnRun {
   #cost(now: number, spent: Spending[]): Cost {
     const { owner } = this.#queued.request.asker
     const day = dayOf(now)
-    const own = spent.map((spending): Spent => ({ day, owner, ...spending }))
+    const own = spent.map((spending): ModelUsage => ({ day, owner, ...spending }))
     const [usage, ...others] = [...own, ...this.#spentBefore]
     return {
       usage: usage!,

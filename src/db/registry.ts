@@ -13,13 +13,13 @@ import {
   isIn,
   nearby,
   noteWrite,
+  RowCache,
   returning,
   run,
   select,
   sets,
 } from './client'
 import type { ResourceRow } from './resources'
-import { RowCache } from './row-cache'
 import { aliases, assistants, collections, conversationModels, type RowOf, resources } from './schema'
 
 // =============================================================================
@@ -123,7 +123,7 @@ export const isCollectionName = async (db: Database, name: string): Promise<bool
   (await first(db, sql`${select(collections, 'name')} WHERE name = ${name}`)) !== undefined
 
 // =============================================================================
-// Rows of assistants. Turns read them through the isolate's cache (row-cache.ts).
+// Rows of assistants. Turns read them through the isolate's cache (client.ts).
 
 export type AssistantRow = RowOf<typeof assistants>
 
@@ -180,7 +180,7 @@ export async function deleteAssistantRow(db: Database, name: string): Promise<As
 }
 
 // =============================================================================
-// Rows of conversation models. Turns read them through the isolate's cache (row-cache.ts).
+// Rows of conversation models. Turns read them through the isolate's cache (client.ts).
 
 export type ConversationModelRow = RowOf<typeof conversationModels>
 

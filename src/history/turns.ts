@@ -2,7 +2,7 @@
 
 import * as v from 'valibot'
 import type { Database } from '../db/client'
-import { deleteSomeOfHistory, HISTORY_STEP, type MessageRow, syncMessages } from '../db/messages'
+import { deleteSomeOfHistory, HISTORY_STEP, type MessageRow, syncMessages } from '../db/conversations'
 import { requireOwnDatabase } from '../db/owner'
 import type { Alarm } from '../durable/objects'
 import { logFailure } from '../errors'

@@ -36,7 +36,7 @@ export function meant(given: string, known: readonly string[]): string {
 }
 
 /** The letters to insert, delete, replace or swap (optimal string alignment distance), at most one more than the limit. */
-export interface WordDistance {
+interface WordDistance {
   /** to the whole word */
   whole: number
   /** to the nearest beginning of the word */

@@ -13,7 +13,7 @@ export interface TextPart {
 }
 
 /** A picture. No provider's adapter sends one yet: a prompt names it. */
-export interface ImagePart {
+interface ImagePart {
   type: 'image'
   media_type: string
   /** base64 */
@@ -49,7 +49,7 @@ export interface ToolCallPart {
 }
 
 /** What a tool replied. */
-export interface ToolResultPart {
+interface ToolResultPart {
   type: 'tool_result'
   /** of its call */
   id: string

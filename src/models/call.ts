@@ -7,8 +7,7 @@ import { createParser } from 'eventsource-parser'
 import { ApiError } from '../errors'
 import { byteReader } from '../lib/byte-reader'
 import { maskSecret } from '../lib/mask'
-import { outgoing } from '../lib/outgoing'
-import { rest, SLICE_BYTES, settlesWithin, worked } from '../lib/waiting'
+import { outgoing, rest, SLICE_BYTES, settlesWithin, worked } from '../lib/waiting'
 import { type Egress, type Gateway, throughGateway } from './egress'
 import {
   type Fault,

@@ -8,7 +8,7 @@
  * a trusted certificate for that name.
  */
 import { ApiError } from '../errors'
-import { outgoing } from '../lib/outgoing'
+import { outgoing } from '../lib/waiting'
 
 export interface Egress {
   /**

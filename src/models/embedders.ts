@@ -294,7 +294,7 @@ export function hashVector(text: string, dimensions: number): Float32Array {
 /** Weight when combined with words. It is low, because these vectors know little that the words do not. */
 const WEIGHT = 0.25
 
-export const hashEmbedder = (name: string, dimensions: number): EmbeddingModel => ({
+const hashEmbedder = (name: string, dimensions: number): EmbeddingModel => ({
   name,
   weight: WEIGHT,
   batchSize: 1000,

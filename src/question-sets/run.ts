@@ -1,15 +1,14 @@
 /** Asks the questions of sets: some at a time, as a visitor would, from the cron and after a request. */
 import { exports } from 'cloudflare:workers'
 import * as v from 'valibot'
-import { recordCost } from '../db/turns'
-import { dayOf } from '../db/usage'
+import { dayOf, recordCost } from '../db/turns'
 import { logFailure, reasonOf } from '../errors'
 import { mapFew } from '../lib/few'
 import { once } from '../lib/once'
 import { createLanguageModel } from '../models/providers'
 import { findAssistant, searchesOf } from '../registry/assistants'
 import { findModel } from '../registry/models'
-import { generate } from '../turn/generate'
+import { generate } from '../turn/trace'
 import {
   type Answered,
   type Asks,

@@ -72,7 +72,7 @@ const Stored = once(() =>
   }),
 )
 type Stored = v.InferOutput<ReturnType<typeof Stored>>
-export type SetSettings = Pick<Stored, 'questions' | 'asks' | 'every_hours' | 'after_import' | 'judge'>
+type SetSettings = Pick<Stored, 'questions' | 'asks' | 'every_hours' | 'after_import' | 'judge'>
 export type QuestionSet = Stored & { name: string }
 
 /** What became of a question. `found`: ids by search, best first. */

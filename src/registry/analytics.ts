@@ -3,9 +3,9 @@
  */
 import * as v from 'valibot'
 import type { AnalyticsRecord } from '../analytics/ledger'
+import { RowCache } from '../db/client'
 import { isOwn, listCollectionRows } from '../db/registry'
 import { deleteResource, findResource, listResources, putResource } from '../db/resources'
-import { RowCache } from '../db/row-cache'
 import { ApiError, unwrap } from '../errors'
 import { mapFew } from '../lib/few'
 import { once } from '../lib/once'
@@ -84,7 +84,7 @@ function raise(error: ApiError): never {
 }
 
 /** Checks that whoever changes a rule may read one collection and write to the other. Throws otherwise. */
-export type RequireCollections = (collections: string[]) => void
+type RequireCollections = (collections: string[]) => void
 
 /**
  * Stores a rule.

@@ -1,7 +1,7 @@
 /** Collections by name: finds their objects, creates, lists, clones, swaps and drops them. */
 import { waitUntil } from 'cloudflare:workers'
 import * as v from 'valibot'
-import { type Database, nearby, noteWrite } from '../db/client'
+import { type Database, nearby, noteWrite, RowCache } from '../db/client'
 import {
   type CollectionRow,
   deleteAlias as deleteAliasRow,
@@ -16,7 +16,6 @@ import {
   switchPlaces,
   upsertAlias,
 } from '../db/registry'
-import { RowCache } from '../db/row-cache'
 import { ApiError, asError, coded, collectionMissing, type Outcome, unwrap } from '../errors'
 import { mapFew } from '../lib/few'
 import { once } from '../lib/once'
@@ -108,7 +107,7 @@ export function readingNames(): (name: string, row: CollectionRow) => void {
 }
 
 /** Drops a name from the cache, after its row was changed. */
-export function forgetName(name: string): void {
+function forgetName(name: string): void {
   noteWrite()
   names.forget(name)
 }
@@ -446,7 +445,7 @@ async function call(env: Cloudflare.Env, { engine, objectId }: CollectionRow, na
 // Aliases: further names of collections.
 
 /** An alias on the wire. */
-export interface Alias {
+interface Alias {
   collection_name: string
   name: string
 }

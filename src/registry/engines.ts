@@ -4,8 +4,8 @@
  * Durable Object, the others are clusters.
  */
 
+import { RowCache } from '../db/client'
 import { type CollectionRow, changeEngine, findCollectionByObject } from '../db/registry'
-import { RowCache } from '../db/row-cache'
 import { open, seal } from '../db/sealing'
 import { AiSearchStore } from '../engines/ai-search/store'
 import type { NodeHealth } from '../engines/cluster'
@@ -20,13 +20,13 @@ import type { CollectionRpc } from '../search/collection/rpc'
 import type { CollectionPlace } from '../search/types'
 
 /** Finds documents for a turn. It needs the schema to keep vectors out of the prompt. */
-export type Retriever = Pick<CollectionRpc, 'search' | 'abandon' | 'schema'>
+type Retriever = Pick<CollectionRpc, 'search' | 'abandon' | 'schema'>
 
 /**
  * Stores the messages of conversations. A message need not come from a turn: callers can import messages, or write them through
  * the documents API.
  */
-export type HistoryStore = Pick<
+type HistoryStore = Pick<
   CollectionRpc,
   | 'schema'
   | 'keepHistory'
@@ -103,16 +103,13 @@ const ADAPTERS = {
   'ai-search': AiSearchStore,
 } as const
 
-export type ClusterStore = InstanceType<(typeof ADAPTERS)[keyof typeof ADAPTERS]>
+type ClusterStore = InstanceType<(typeof ADAPTERS)[keyof typeof ADAPTERS]>
 
-export const isCluster = (engine: string): engine is keyof typeof ADAPTERS => Object.hasOwn(ADAPTERS, engine)
+const isCluster = (engine: string): engine is keyof typeof ADAPTERS => Object.hasOwn(ADAPTERS, engine)
 
 /** The documents of a collection in a cluster. Its row is read by the first call. */
-export const clusterStore = (
-  env: Cloudflare.Env,
-  engine: keyof typeof ADAPTERS,
-  objectId: string,
-): ClusterStore => new ADAPTERS[engine](() => connectionOf(env, objectId))
+const clusterStore = (env: Cloudflare.Env, engine: keyof typeof ADAPTERS, objectId: string): ClusterStore =>
+  new ADAPTERS[engine](() => connectionOf(env, objectId))
 
 /** @throws ApiError 404, 400 when the credentials cannot be opened */
 async function connectionOf(env: Cloudflare.Env, objectId: string): Promise<Connection> {
@@ -132,7 +129,7 @@ async function connectionOf(env: Cloudflare.Env, objectId: string): Promise<Conn
 
 type EngineColumns = Pick<CollectionRow, 'engine' | 'engineConfig' | 'sealedCredentials'>
 
-export interface NewConnection {
+interface NewConnection {
   columns: EngineColumns
   /** the adapter, before the row exists */
   store: ClusterStore

@@ -31,7 +31,7 @@ import { type FindResource, findRemoteModel } from './resources'
 const DEFAULT_TTL = 86_400
 
 /** A model as it is shown: its secrets masked. */
-export type ShownModel = Record<string, unknown> & { id: string }
+type ShownModel = Record<string, unknown> & { id: string }
 
 /** Throws if the caller may not keep a model's history in this collection. */
 export type RequireHistory = (collection: string) => void

@@ -4,6 +4,7 @@
  */
 
 import * as v from 'valibot'
+import { RowCache } from '../db/client'
 import {
   beginEntries,
   bytesOfKind,
@@ -19,7 +20,6 @@ import {
   type Sizes,
   sizesOf,
 } from '../db/resources'
-import { RowCache } from '../db/row-cache'
 import { ApiError } from '../errors'
 import { once } from '../lib/once'
 import { readStoredObject } from '../lib/stored-json'

@@ -3,6 +3,7 @@
  * a conversation, with the same providers, and their secrets are sealed and masked alike. Rows of D1's `resources`.
  */
 import * as v from 'valibot'
+import { RowCache } from '../db/client'
 import {
   deleteResource,
   findResource,
@@ -11,7 +12,6 @@ import {
   type ResourceRow,
   replaceResource,
 } from '../db/resources'
-import { RowCache } from '../db/row-cache'
 import { ApiError, modelMissing } from '../errors'
 import { once } from '../lib/once'
 import type { ConversationModelConfig } from '../models/language-model'

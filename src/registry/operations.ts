@@ -1,7 +1,8 @@
 /** What operators ask for: forgotten replies, vectors compared with Vectorize, secrets sealed anew. */
+
+import { RowCache } from '../db/client'
 import { isOwn, listCollectionRows } from '../db/registry'
 import { findResource, putResource } from '../db/resources'
-import { RowCache } from '../db/row-cache'
 import { resealRegistry } from '../db/sealing'
 import { ApiError, unwrap } from '../errors'
 import { mapFew } from '../lib/few'

@@ -1,7 +1,7 @@
 /** Named sets as searches read them from D1. A collection that names none never asks. */
 import type { Database } from '../db/client'
+import { RowCache } from '../db/client'
 import { type Entries, entriesOf, findNewer, type Stamp } from '../db/resources'
-import { RowCache } from '../db/row-cache'
 
 /** How long a set is cached, in milliseconds. Another isolate searches with a changed one that much later. */
 const CACHE_MS = 3_000

@@ -16,9 +16,9 @@ export const MAX_VECTOR_QUERIES = 16
 /** `k` of a vector query. Four times as many vectors are measured. */
 export const MAX_NEIGHBOURS = 10_000
 /** Bytes of any other parameter. */
-export const MAX_PARAMETER_BYTES = 1_048_576
+const MAX_PARAMETER_BYTES = 1_048_576
 /** Names in a list of fields or of hits. */
-export const MAX_NAMES = 1_000
+const MAX_NAMES = 1_000
 
 /** `max_facet_values`: all of them are in memory at once, and in the reply. */
 export const MAX_FACET_VALUES = 100_000

@@ -1,5 +1,5 @@
 /** Fetches what a source is made of: past no rule of ALLOWED_HOSTS, and pages within their site and no longer than a page is. */
-import { outgoing } from '../lib/outgoing'
+import { outgoing } from '../lib/waiting'
 import { readWholeBody } from '../models/call'
 import { type Egress, requireAllowed } from '../models/egress'
 import type { KnownPage } from './source'

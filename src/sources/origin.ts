@@ -1,7 +1,7 @@
 /** Where the pages of a source come from: a website, a bucket of R2, or a Git archive. */
 
 import { ApiError } from '../errors'
-import { outgoing } from '../lib/outgoing'
+import { outgoing } from '../lib/waiting'
 import type { Egress } from '../models/egress'
 import { type Fetched, fetchPage, followed, LONGEST_PAGE } from './fetch-page'
 import type { Reader, Rules } from './load-reader'

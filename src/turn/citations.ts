@@ -14,8 +14,8 @@ import type { SentenceSupport, Source } from '../models/language-model'
 import { namespaceOf } from '../models/providers'
 import { contentStems, isContent, type Word, wordsOf } from '../models/words'
 import type { Citation } from './facts'
-import type { Generated } from './generate'
 import type { AskRequest, SupportRule } from './request'
+import type { Generated } from './trace'
 
 /** share of an answer sentence's content words that its source must hold */
 const SHARE = 0.6

@@ -56,7 +56,7 @@ export interface SearchSummary {
   took?: number
   /** the error it failed with */
   error?: { status: number; message: string }
-  /** what it searched for, if the model asked for it (second-look.ts) */
+  /** what it searched for, if the model asked for it (retrieve.ts) */
   q?: string
   /** the model asked for it once it had read what the searches before had found */
   again?: true
@@ -131,7 +131,7 @@ export interface MessageDetails {
 }
 
 /** Events for operators. The log keeps them and the trace shows them; readers never get them. */
-export type OperatorEventBody =
+type OperatorEventBody =
   /** the turn has begun. `request_id`: of the HTTP request that asked */
   | { type: 'begin'; question: Part[]; request_id?: string; assistant?: string }
   /** the caller's transcript, oldest first; it becomes history together with the answer */
@@ -270,7 +270,7 @@ export const isTerminal = (event: LogEventBody): boolean => event.type === 'done
 // passes the bytes on without running JavaScript for each piece: reading, encoding and writing a piece there takes 0.1 ms,
 // and the Free plan allows a request 10 ms. A heartbeat fills the silence between pieces.
 
-export type Slot =
+type Slot =
   | { slot: 'text' | 'conversation' | 'turn' | 'seq' }
   /** the number of the piece among the pieces of its turn, counted from `from` */
   | { slot: 'piece'; from: number }
@@ -292,7 +292,7 @@ export interface Wording extends LineWording {
 }
 
 /** The place of a piece. */
-export interface PiecePlace {
+interface PiecePlace {
   conversation_id: string
   turn: number
   seq: number

@@ -106,7 +106,7 @@ export interface TurnQuestion {
   read?: Reading
   /** how its protocol writes pieces of the answer; present: the reader takes `words` besides events (conversation-object.ts) */
   words?: Wording
-  /** whether the model may ask for further searches (second-look.ts) */
+  /** whether the model may ask for further searches (retrieve.ts) */
   looksAgain?: true
   /** what becomes of an answer that the documents support too little; absent: it is given as it is */
   support?: SupportRule
@@ -125,7 +125,7 @@ export interface TurnQuestion {
   requestId?: string
   /** the caller's own name for this turn; a second request with it joins the turn, running or finished */
   idempotencyKey?: string
-  /** digest of asker, path, query and body; the same request again gets the same answer (repeated-requests.ts) */
+  /** digest of asker, path, query and body; the same request again gets the same answer (conversation/turn-queue.ts) */
   fingerprint?: string
 }
 

@@ -1,7 +1,11 @@
 /** Runs a turn's searches and turns their replies into the documents of the prompt. */
 import { type ApiError, type Outcome, plainFailure } from '../errors'
 import { mapFew } from '../lib/few'
-import type { Source } from '../models/language-model'
+import { textOf } from '../lib/parts'
+import { settlesWithin } from '../lib/waiting'
+import type { ChatMessage, Source } from '../models/language-model'
+import { ProviderError } from '../models/provider-error'
+import { namespaceOf } from '../models/providers'
 import { MAX_Q_BYTES } from '../search/limits'
 import { byRank, inTurn, type MergeLists } from '../search/merge-lists'
 import { forQuestion } from '../search/request/question'
@@ -9,11 +13,21 @@ import { isVector } from '../search/schema/layout'
 import { asQuery } from '../search/text/query'
 import type { CollectionPlace, CollectionSchema, Hit, SearchParameters, SearchResult } from '../search/types'
 import { searchFailed } from './errors'
-import type { SearchReply, SearchSummary } from './events'
+import type { HistoryMessage, SearchReply, SearchSummary } from './events'
 import { allFailed } from './fold'
+import { saidIn, toChat } from './look-back'
 import { type Labelling, labelOf } from './passage'
-import type { OnSearchError, PlannedSearch } from './request'
-import type { TurnPorts } from './trace'
+import {
+  byteLength,
+  familyOf,
+  fitHistory,
+  fitSources,
+  promptDocument,
+  searchesPrompt,
+  standalonePrompt,
+} from './prompt'
+import type { AskRequest, OnSearchError, PlannedSearch } from './request'
+import type { Generated, TracedPorts, TurnPorts } from './trace'
 
 /** A search's reply, and the documents that a language model may see: best first, without vectors. */
 export interface Retrieved {
@@ -205,3 +219,259 @@ const isNumbers = (value: unknown): boolean =>
   Array.isArray(value) && value.length >= LONGEST_NUMBERS && value.every(isNumeric)
 
 const isNumeric = (value: unknown): boolean => typeof value === 'number' || typeof value === 'bigint'
+
+// =============================================================================
+// Rewrites a follow-up to stand alone, while its raw wording is already being searched.
+//
+// Searching the raw question is a bet. If the model returns the question unchanged, the results are already
+// there. If the search fails for good, the turn need not wait for the model or pay for it.
+
+export interface Rewritten {
+  /** the question to search and to answer */
+  question: string
+  retrieved: Retrieved[]
+}
+
+/**
+ * If the rewritten question is cut off or empty, the question stays as it is.
+ * @param raw the search of the question's own wording; absent if it also needs the question before it
+ * @throws ApiError from the model, or if the history does not fit into the model's `max_bytes`
+ */
+export async function rewriteAndRetrieve(
+  request: AskRequest,
+  history: HistoryMessage[],
+  raw: Promise<Retrieved[]> | undefined,
+  ports: TracedPorts,
+  signal: AbortSignal,
+  onRewritten: (standalone: string) => void,
+): Promise<Rewritten> {
+  const { model, searches, onSearchError } = request
+  const question = textOf(request.question)
+  const family = familyOf(model.model_name)
+  const kept = fitHistory(
+    history.map(toChat),
+    question,
+    model.max_bytes,
+    family,
+    namespaceOf(model.model_name),
+  )
+  const said = saidBefore(history, question)
+  // A short question that stays unchanged may still depend on the one before. Search for both while the model
+  // writes.
+  const unchanged = raw ?? retrieve(searches, question, ports, said)
+  unchanged.catch(() => {})
+  const needless = new AbortController()
+  const writing = ports.generate(
+    {
+      purpose: 'standalone',
+      messages: standalonePrompt(family, kept, question, request.assistant !== undefined),
+      question,
+      sources: [],
+      history: kept,
+      stream: false,
+    },
+    AbortSignal.any([signal, needless.signal]),
+  )
+  // The loser of the race may still reject. Nobody handles that, so swallow it.
+  writing.catch(() => {})
+  const written = writing.catch((error) => {
+    if (error instanceof ProviderError && error.fault === 'empty') return undefined
+    throw error
+  })
+  const hopeless = unchanged.then((retrieved) =>
+    fatalError(retrieved, onSearchError) || failureOf(retrieved) ? retrieved : new Promise<never>(() => {}),
+  )
+  const first = await Promise.race([hopeless, written]).finally(() => needless.abort())
+  if (Array.isArray(first)) return { question, retrieved: first }
+  const reply = first && isWhole(first) ? first.text : question
+  const standalone = request.assistant === undefined ? reply : questionIn(reply, question, said)
+  onRewritten(standalone)
+  const retrieved = await (standalone === question ? unchanged : retrieve(searches, standalone, ports, said))
+  return { question: standalone, retrieved }
+}
+
+/** A follow-up's context: the question before it, with the follow-up's own words. */
+function saidBefore(history: HistoryMessage[], question: string): string | undefined {
+  const said = saidIn(history)
+  return said && `${said} ${question}`
+}
+
+/** A rewritten question may be so many times as long as what it was made of, in UTF-16 units, and this much longer. */
+const MOST_TIMES = 3
+const MORE = 60
+
+/**
+ * The question in a model's reply. A reply that is none would search for something else than was asked: a list, an answer in
+ * sentences, or much more than the question and the one before it.
+ * @param context the question, behind the one before it
+ */
+export function questionIn(reply: string, question: string, context = question): string {
+  const said = reply
+    .trim()
+    .replace(/^(?:<[\w /-]{1,40}>|\**(?:rewritten |standalone )?question\**:?\**)\s*/i, '')
+    .replace(/^["\u201c\u201e\u00ab']([^"\u201c\u201d\u201e\u00ab\u00bb]+)["\u201d\u201c\u00bb']$/, '$1')
+    .trim()
+  const isLong = said.length > MOST_TIMES * context.length + MORE
+  const isList = /\n/.test(said)
+  const isAnswer = !/[?\uff1f\u061f]/.test(said) && /[.!\u3002\uff01]\s*\S/.test(said)
+  return said === '' || isLong || isList || isAnswer ? question : said
+}
+
+/** Whether a reply was not cut off. What was would search for something else than was asked. */
+export const isWhole = ({ finish }: Generated): boolean => finish !== 'length' && finish !== 'content_filter'
+
+// =============================================================================
+// A second look: searches that the model asks for, beside the search for the question itself. Assistants with
+// `retrieval: "agentic"` take it.
+//
+// The model is called twice at most. While the question is searched, it may split it into several searches. When their passages
+// are there, it may ask once more for what they lack. A call that fails, that is late or that says nothing usable costs its time
+// and its tokens alone: the turn goes on with what was found. The model replies in lines of text, not by calls of tools
+// (docs/decisions/0025-searches-as-lines.md).
+
+/** How long the answer waits for a call and the searches that it asks for, in milliseconds. */
+export const ROUND_MS = 6_000
+
+/** Searches of one reply. */
+const MOST_QUERIES = 4
+/** The same, in all collections together. */
+const MOST_SEARCHES = 16
+/** Searches that run at once, as in retrieve.ts. */
+const SEARCHES_AT_ONCE = 4
+
+/** UTF-16 units of a search. A longer line is prose. */
+const LONGEST_QUERY = 300
+/** Lines of a reply. One with more is no list of searches. */
+const MOST_LINES = 8
+/** UTF-16 units of a reply. A model that writes more is stopped. */
+const LONGEST_REPLY = 2_000
+/** Bytes of a question that may be split: a longer one is a text with a question in it. */
+const LONGEST_QUESTION = 4_000
+/** Bytes of passages that the second call reads. */
+const CHECKED_BYTES = 8_000
+
+/**
+ * Asks the model to split the question, and searches for the parts.
+ * @returns undefined if it could not be asked. Rejects only if the turn ends
+ */
+export async function split(
+  request: AskRequest,
+  question: string,
+  ports: TracedPorts,
+  signal: AbortSignal,
+): Promise<Retrieved[] | undefined> {
+  const isModel = namespaceOf(request.model.model_name) !== 'local' || (await ports.hasRewriter())
+  if (!isModel || byteLength(question) > LONGEST_QUESTION) return undefined
+  return round(request, searchesPrompt(question), [question], ports, signal)
+}
+
+/**
+ * Has the model read what was found, and searches for what is missing.
+ * @param plain what the search for the question found
+ * @param parts what the searches of `split` found
+ * @returns what all further searches found, the last ones first. Rejects only if the turn ends
+ */
+export async function lookAgain(
+  request: AskRequest,
+  question: string,
+  { plain, parts }: { plain: Retrieved[]; parts: Retrieved[] },
+  ports: TracedPorts,
+  signal: AbortSignal,
+): Promise<Retrieved[]> {
+  const { model, searches } = request
+  const found = documentsOf(request, [...plain, ...parts])
+  const bytes = Math.min(CHECKED_BYTES, model.max_bytes)
+  const { sources } = fitSources(found, question, bytes, familyOf(model.model_name), orderOf(searches))
+  const messages = searchesPrompt(question, sources.map(promptDocument))
+  const searched = [question, ...parts.map(({ summary }) => summary.q!)]
+  const missing = (await round(request, messages, searched, ports, signal)) ?? []
+  const marked = missing.map((each) => ({ ...each, summary: { ...each.summary, again: true as const } }))
+  return [...marked, ...parts]
+}
+
+/**
+ * The documents of each search. Where there are further ones, it is one list with each document once: the question's own search has
+ * every other place, the further ones share the rest in turn, and there are as many as that search may find alone.
+ */
+export function documentsOf({ searches, labels }: AskRequest, retrieved: Retrieved[]): Source[][] {
+  const lists = sourcesOf(retrieved, labels)
+  if (retrieved.length <= searches.length) return lists
+  const own = lists.slice(0, searches.length)
+  const further = byRank(lists.slice(searches.length))
+  const most = retrieved
+    .slice(0, searches.length)
+    .reduce((sum, { summary: { limit = 0 }, documents }) => sum + Math.max(limit, documents.length), 0)
+  const seen = new Set<string>()
+  const each = byRank([orderOf(searches)(own), further]).filter(({ collection, document }) => {
+    const name = JSON.stringify([collection, document.id ?? document])
+    const isNew = !seen.has(name)
+    seen.add(name)
+    return isNew
+  })
+  return [each.slice(0, most)]
+}
+
+/** One call, and the searches that it asks for. @param searched what was searched before */
+async function round(
+  request: AskRequest,
+  messages: ChatMessage[],
+  searched: string[],
+  ports: TracedPorts,
+  signal: AbortSignal,
+): Promise<Retrieved[] | undefined> {
+  const over = new AbortController()
+  const ending = AbortSignal.any([signal, over.signal])
+  let length = 0
+  const watch = (text: string) => {
+    length += text.length
+    if (length > LONGEST_REPLY) over.abort()
+  }
+  const run = async (): Promise<Retrieved[]> => {
+    const reply = await ports.generate(
+      { purpose: 'plan', messages, question: searched[0]!, sources: [], history: [], stream: true },
+      ending,
+      watch,
+    )
+    ending.throwIfAborted()
+    return isWhole(reply) ? searchFor(request, queriesIn(reply.text, searched), ports) : []
+  }
+  try {
+    const running = run()
+    if (await settlesWithin(ROUND_MS, running)) return await running
+  } catch {
+    // The trace holds the error.
+    signal.throwIfAborted()
+  } finally {
+    over.abort()
+  }
+  return undefined
+}
+
+async function searchFor(
+  { searches }: AskRequest,
+  queries: string[],
+  ports: TracedPorts,
+): Promise<Retrieved[]> {
+  const most = Math.max(1, Math.floor(MOST_SEARCHES / Math.max(1, searches.length)))
+  const pairs = queries.slice(0, most).flatMap((q) => searches.map((search) => ({ q, search })))
+  const found = await mapFew(pairs, SEARCHES_AT_ONCE, async ({ q, search }) =>
+    (await retrieve([search], q, ports)).map((each) => ({ ...each, summary: { ...each.summary, q } })),
+  )
+  return found.flat()
+}
+
+/** What a reply asks to search for. @param searched what was searched before */
+export function queriesIn(reply: string, searched: readonly string[] = []): string[] {
+  const lines = reply
+    .split('\n')
+    .map((line) => line.trim().replace(/^(?:[-*\u2022]|\d{1,2}[.)])\s+/, ''))
+    .filter((line) => line !== '')
+  if (lines.length > MOST_LINES || /^\W*(?:NONE\b|[Nn]one\W*$)/.test(reply)) return []
+  const known = new Set(searched.map((query) => query.toLowerCase()))
+  const queries = lines.filter((line) => {
+    const isNew = line.length <= LONGEST_QUERY && !known.has(line.toLowerCase())
+    known.add(line.toLowerCase())
+    return isNew
+  })
+  return queries.slice(0, MOST_QUERIES)
+}

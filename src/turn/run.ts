@@ -13,13 +13,11 @@ import type { ChatMessage, Source } from '../models/language-model'
 import { namespaceOf } from '../models/providers'
 import { overallLimit } from '../models/resilient'
 import { isShort } from '../search/text/query'
-import { answerQuestion, suggest, suggestsAside } from './answer'
+import { answerQuestion, hasGuardrail, judge, suggest, suggestsAside } from './answer'
 import { checked } from './citations'
 import { errorOf, stopped, unknownConversation } from './errors'
 import type { Citation, DoneEvent, ErrorEvent, HistoryMessage, Timings, Usage } from './events'
 import { messagesOf } from './fold'
-import type { Generated, Spending } from './generate'
-import { hasGuardrail, judge } from './guardrail'
 import {
   fitPassages,
   fitTranscript,
@@ -34,10 +32,19 @@ import {
 import { passagesOf } from './passage'
 import { ASKED_BYTES, attachedBytes, byteLength, familyOf, fitSources, formBytes } from './prompt'
 import type { AskRequest } from './request'
-import { failureOf, fatalError, orderOf, type Retrieved, retrieve } from './retrieve'
-import { type Rewritten, rewriteAndRetrieve } from './rewrite'
-import { documentsOf, lookAgain, split } from './second-look'
-import type { TurnPorts } from './trace'
+import {
+  documentsOf,
+  failureOf,
+  fatalError,
+  lookAgain,
+  orderOf,
+  type Retrieved,
+  type Rewritten,
+  retrieve,
+  rewriteAndRetrieve,
+  split,
+} from './retrieve'
+import type { Generated, Spending, TurnPorts } from './trace'
 import { type TracedPorts, Tracer } from './trace'
 
 /** How long a stopped turn may take to wind up and report its spending, in milliseconds. */

@@ -5,8 +5,8 @@
  */
 import { isTerminal, type LogEventBody } from './events'
 import type { Turn } from './fold'
-import { attemptsOf, sumOf } from './generate'
 import type { AskRequest } from './request'
+import { attemptsOf, sumOf } from './trace'
 
 /** What a turn took, in milliseconds from when it was asked for. */
 export class TurnClock {

@@ -1,5 +1,5 @@
 /** The bound Vectorize indexes, and the ids and namespaces that a collection uses in them. */
-import { inBackground, outgoing } from '../lib/outgoing'
+import { inBackground, outgoing } from '../lib/waiting'
 import type { Condition } from '../search/filter/filter'
 import { columnOf, fragment, type SqlFragment } from '../search/fragment'
 import { vectorsTable } from '../search/schema/layout'

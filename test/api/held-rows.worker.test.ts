@@ -6,7 +6,7 @@
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, expect, it, vi } from 'vitest'
 import { forgetKeys } from '../../src/auth/authenticate'
-import { HELD_MS } from '../../src/db/row-cache'
+import { HELD_MS } from '../../src/db/client'
 import { ask, makeKey, QUESTION, setStage } from './parley/stage'
 import { call } from './typesense/api'
 

@@ -1,7 +1,7 @@
 /** Budgets of turns where many turns begin at once: no more run than there are, and what costs nothing is given back. */
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
-import * as usage from '../../src/db/usage'
+import * as usage from '../../src/db/turns'
 import { ASK, ask, makeKey, QUESTION, setStage } from './parley/stage'
 import { call, send } from './typesense/api'
 

@@ -2,8 +2,12 @@
 import { env } from 'cloudflare:test'
 import { beforeAll, describe, expect, test } from 'vitest'
 import type { Database } from '../../src/db/client'
-import { listConversationRows } from '../../src/db/conversations'
-import { messagesBeforeTurns, pageOfConversations, pageOfTurns } from '../../src/db/messages'
+import {
+  listConversationRows,
+  messagesBeforeTurns,
+  pageOfConversations,
+  pageOfTurns,
+} from '../../src/db/conversations'
 import { watched } from './watched'
 
 const PAGE = { limit: 10, offset: 0, now: 0 }

@@ -1,6 +1,6 @@
 /** The isolate's memory of what D1 holds: what it answers while a row changes, and while D1 is away. */
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { HELD_MS, RowCache } from '../../src/db/row-cache'
+import { HELD_MS, RowCache } from '../../src/db/client'
 
 beforeEach(() => {
   vi.useFakeTimers()

@@ -3,7 +3,7 @@
 import { applyD1Migrations, runDurableObjectAlarm } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import * as messages from '../../src/db/messages'
+import * as messages from '../../src/db/conversations'
 import { unwrap } from '../../src/errors'
 import { contentOf, textOf } from '../../src/lib/parts'
 import type { CollectionRpc } from '../../src/search/collection/rpc'

@@ -1,6 +1,6 @@
 /** Six calls of an object at once, four of them in the background, whatever they are for. */
 import { afterEach, expect, it, vi } from 'vitest'
-import { counting, inBackground } from '../../src/lib/outgoing'
+import { counting, inBackground } from '../../src/lib/waiting'
 import { ProviderCall, wording } from '../../src/models/call'
 import { aiBinding } from '../../src/models/egress'
 import { vectorizeFor } from '../../src/vectorize/vectorize-index'

@@ -62,7 +62,7 @@ test('the page on keys shows the worst day of a bound key, at the rates that are
     // Text generations of the whole account.
     [300, 60],
   ])
-  expect(read('src/db/usage.ts')).toContain(`SPENT_CACHE_MS = ${SPENT_REMEMBERED}_000`)
+  expect(read('src/db/turns.ts')).toContain(`SPENT_CACHE_MS = ${SPENT_REMEMBERED}_000`)
   expect(read('docs/keys.md')).toContain('1,000 turns and 5,000,000 tokens a day')
 })
 

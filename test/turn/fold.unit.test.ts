@@ -15,7 +15,7 @@ import {
   type Turn,
   traceOf,
 } from '../../src/turn/fold'
-import { spendingOf } from '../../src/turn/generate'
+import { spendingOf } from '../../src/turn/trace'
 import { logs } from './logs'
 
 const nameOf = ({ collection, id }: Passage) => JSON.stringify([collection, id])

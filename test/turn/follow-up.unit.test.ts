@@ -1,7 +1,7 @@
 /** Follow-ups to an assistant: how they are rewritten, and what the prompt for the answer holds of earlier turns. */
 import { describe, expect, it } from 'vitest'
 import { contentOf } from '../../src/lib/parts'
-import { questionIn } from '../../src/turn/rewrite'
+import { questionIn } from '../../src/turn/retrieve'
 import { config } from '../models/ask'
 import { asking, makeWorld, message, NOW, says, take } from './world'
 

@@ -2,7 +2,7 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import type { Delta, GenerationRequest } from '../../src/models/language-model'
 import type { Retrieved } from '../../src/turn/retrieve'
-import { documentsOf, queriesIn, ROUND_MS } from '../../src/turn/second-look'
+import { documentsOf, queriesIn, ROUND_MS } from '../../src/turn/retrieve'
 import { config } from '../models/ask'
 import { asking, makeWorld, ofType, says, take } from './world'
 

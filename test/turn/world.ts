@@ -20,10 +20,9 @@ import {
   type TurnTrace,
   traceOf,
 } from '../../src/turn/fold'
-import type { Spending } from '../../src/turn/generate'
 import type { AskRequest } from '../../src/turn/request'
 import { runTurn } from '../../src/turn/run'
-import type { TurnPorts } from '../../src/turn/trace'
+import type { Spending, TurnPorts } from '../../src/turn/trace'
 import { config } from '../models/ask'
 import { field } from '../search/field'
 

@@ -28,7 +28,7 @@ export interface Run {
   ignored: string[]
 }
 
-export interface RunQuestion extends Run {
+interface RunQuestion extends Run {
   question: string
   /** what was said before, oldest first */
   transcript: TranscriptMessage[]

@@ -19,7 +19,7 @@ export class FieldError extends ApiError {
   }
 }
 
-export interface ChatFault {
+interface ChatFault {
   status: number
   code: string
   message: string

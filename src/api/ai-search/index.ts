@@ -4,7 +4,7 @@
  */
 import * as v from 'valibot'
 import { type Access, ASK_ACTIONS } from '../../auth/access'
-import { admit } from '../../auth/admit'
+import { admit } from '../../auth/authenticate'
 import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { textOf } from '../../lib/parts'

@@ -1,6 +1,6 @@
 /** Leads a question to its conversation: by the id that a client chose, by an assistant, or by a key. */
 import { type Access, ASK_ACTIONS, mayAsk, mayAskAssistant } from '../../auth/access'
-import { admit, requireOrigin } from '../../auth/admit'
+import { admit, requireOrigin } from '../../auth/authenticate'
 import { type Chat, mayContinue } from '../../conversation/ask'
 import {
   idOfHandle,

@@ -159,7 +159,7 @@ const JSON_HEADERS = { 'content-type': 'application/json; charset=utf-8' }
 
 export const json = (value: unknown, status = 200): Response => jsonText(JSON.stringify(value), status)
 
-export const jsonText = (text: string, status = 200): Response =>
+const jsonText = (text: string, status = 200): Response =>
   new Response(text, { status, headers: JSON_HEADERS })
 
 /** Typesense's own bytes, spaces included. */

@@ -4,7 +4,7 @@
  * LOG_CONTENT=on, for debugging, adds the question. A turn has a line of its own (turn/turn-line.ts).
  * Counts them for `/stats.json`, too.
  */
-import type { Note } from '../../auth/admit'
+import type { Note } from '../../auth/authenticate'
 import { foreignOrigin } from '../../lib/origins'
 import type { Origin } from '../../search/fault-log'
 

@@ -1,6 +1,6 @@
 /** The tools of the MCP server: their schemas, what they answer, and the resources that they lead to. */
 import * as v from 'valibot'
-import { requireAccess } from '../../auth/admit'
+import { requireAccess } from '../../auth/authenticate'
 import { chatOf } from '../../conversation/ask'
 import { listConversations } from '../../conversation/conversations'
 import { ApiError, inFull } from '../../errors'

@@ -21,7 +21,7 @@ export function readPlace(id: string, prefix: 'resp_' | 'msg_'): Place | undefin
  * A message of a conversation: the question or the answer of a turn, or a document of the history that belongs to no
  * recorded turn.
  */
-export type MessagePlace = { turn: number; role: 'user' | 'assistant' } | { document: string }
+type MessagePlace = { turn: number; role: 'user' | 'assistant' } | { document: string }
 
 /** `msg_CONVERSATION.3` is an answer, `….3.q` its question, and `….dID` a document of the history. */
 export function itemId(conversation: string, place: MessagePlace): string {

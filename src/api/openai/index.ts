@@ -2,8 +2,7 @@
 
 import * as v from 'valibot'
 import { type Access, SEARCH_ACTION } from '../../auth/access'
-import { admit, requireAccess } from '../../auth/admit'
-import { countSearches } from '../../auth/authenticate'
+import { admit, countSearches, requireAccess } from '../../auth/authenticate'
 import { ApiError, unwrap } from '../../errors'
 import { once } from '../../lib/once'
 import { findAssistant, getAssistant, listAssistants, type ShownAssistant } from '../../registry/assistants'

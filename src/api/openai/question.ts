@@ -2,7 +2,7 @@
 
 import * as v from 'valibot'
 import { type Access, ASK_ACTIONS, SEARCH_ACTION } from '../../auth/access'
-import { admit } from '../../auth/admit'
+import { admit } from '../../auth/authenticate'
 import { openRow } from '../../conversation/conversations'
 import type { MemoryRow } from '../../conversation/messages'
 import { ApiError } from '../../errors'

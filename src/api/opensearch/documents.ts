@@ -1,7 +1,7 @@
 /** Single documents. Each is written as a bulk of one. */
 
 import * as v from 'valibot'
-import { requireCollections } from '../../auth/admit'
+import { requireCollections } from '../../auth/authenticate'
 import { ApiError, failed, unwrap } from '../../errors'
 import { once } from '../../lib/once'
 import { readStored } from '../../lib/stored-json'

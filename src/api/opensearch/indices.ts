@@ -1,5 +1,5 @@
 /** Indices: each is a collection, with the mapping as its schema. */
-import { requireCollections } from '../../auth/admit'
+import { requireCollections } from '../../auth/authenticate'
 import { ApiError, unwrap } from '../../errors'
 import { namesOf } from '../../lib/nearest'
 import { rest } from '../../lib/waiting'

@@ -186,7 +186,7 @@ const strangeKeys = (id: string, keys: string[]): OpenSearchError =>
   )
 
 /** A pipeline as a search runs it. @throws ApiError 400 that names what is wrong */
-export function parsePipeline(body: Json, id: string): Pipeline {
+function parsePipeline(body: Json, id: string): Pipeline {
   const unknown = Object.keys(body).filter((key) => !TOP.includes(key))
   if (unknown.length > 0) throw strangeKeys(id, unknown)
   const pipeline: Pipeline = { rewrites: false }

@@ -68,7 +68,7 @@ interface Given {
 }
 
 /** @throws ApiError */
-export async function askingOf(
+async function askingOf(
   call: Call,
   { inline }: Pipeline,
   rag: RagProcessor,
@@ -152,7 +152,7 @@ async function modelFor(
 }
 
 /** Whether the question is rewritten where it is a follow-up. */
-export const isRewriter = ({ rewrites }: Pipeline, generative: Generative): boolean =>
+const isRewriter = ({ rewrites }: Pipeline, generative: Generative): boolean =>
   rewrites || generative.rewrites
 
 /** The question to search: rewritten if it is a follow-up. */

@@ -3,7 +3,7 @@
  * errors.
  */
 import type { Access } from '../../auth/access'
-import { admit } from '../../auth/admit'
+import { admit } from '../../auth/authenticate'
 import { ApiError, inFull } from '../../errors'
 import { parseExact, requireShallow } from '../../lib/json'
 import { namesOf } from '../../lib/nearest'
@@ -190,7 +190,7 @@ export async function readBody(request: Request, limit?: number): Promise<string
 }
 
 /** @throws ApiError 406 */
-export function requireJsonType({ headers }: Request): void {
+function requireJsonType({ headers }: Request): void {
   const type = headers.get('content-type') ?? ''
   if (!/^application\/(?:[\w.+-]+\+)?(?:x-)?(?:nd)?json\b/i.test(type)) {
     throw new PlainError(406, `Content-Type header [${type}] is not supported`)

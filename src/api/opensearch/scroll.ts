@@ -5,7 +5,7 @@
  * Documents that were written since are found, too: it is no snapshot.
  */
 import * as v from 'valibot'
-import { requireCollections } from '../../auth/admit'
+import { requireCollections } from '../../auth/authenticate'
 import { unwrap } from '../../errors'
 import { mapFew } from '../../lib/few'
 import { once } from '../../lib/once'

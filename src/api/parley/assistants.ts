@@ -1,7 +1,7 @@
 /** Lists, stores, reads and deletes assistants, and shows a page what it may know of one. */
-import { requireCollections } from '../../auth/admit'
+import { requireCollections } from '../../auth/authenticate'
+import { handoverSecret } from '../../conversation/conversation-state'
 import { handOver } from '../../conversation/conversations'
-import { handoverSecret } from '../../conversation/handover'
 import { ApiError, badRequest } from '../../errors'
 import { MOST_FILES, MOST_PICTURES } from '../../lib/text-file'
 import {

@@ -146,7 +146,7 @@ export async function answerWhole(
   return deliver(answerOf(turn), headers, delivery(turn.turn))
 }
 
-export type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results: unknown[] }
+type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results: unknown[] }
 
 /** @param folded one that is done */
 export function answerOf(folded: Turn): AnswerBody {

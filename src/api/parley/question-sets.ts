@@ -1,6 +1,6 @@
 /** Stores question sets, has them asked, and shows what was answered. */
 import { waitUntil } from 'cloudflare:workers'
-import { requireCollections } from '../../auth/admit'
+import { requireCollections } from '../../auth/authenticate'
 import { badRequest, logFailure } from '../../errors'
 import { goOn, imported } from '../../question-sets/run'
 import {

@@ -1,7 +1,7 @@
 /** Makes a route of an operation: checks the key, then path, query, headers and body by their schemas. */
 import { getDotPath, type InferOutput, safeParse } from 'valibot'
 import type { Access } from '../../auth/access'
-import { admit } from '../../auth/admit'
+import { admit } from '../../auth/authenticate'
 import type { Prefetch } from '../../conversation/prefetch'
 import { badRequest } from '../../errors'
 import { meant, nearest } from '../../lib/nearest'

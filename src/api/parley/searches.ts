@@ -1,8 +1,7 @@
 /** Plans the searches of a question: from the request, or by default from the collections' schemas. */
 import type { InferOutput } from 'valibot'
 import type { Access } from '../../auth/access'
-import { type Note, requireAccess } from '../../auth/admit'
-import { countSearches, requireFewSearches } from '../../auth/authenticate'
+import { countSearches, type Note, requireAccess, requireFewSearches } from '../../auth/authenticate'
 import { badRequest } from '../../errors'
 import { findOutline } from '../../registry/collections'
 import { hiddenFields, searchableFields } from '../../search/collection/outline'

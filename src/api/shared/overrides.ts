@@ -11,7 +11,7 @@ import { once } from '../../lib/once'
 import { OVERRIDES, type Override } from '../../registry/overrides'
 import type { Changes } from './assistant'
 
-export interface OverridePlan {
+interface OverridePlan {
   changes: Changes
   /** whether to suggest next questions, if the request says */
   suggests?: boolean
@@ -22,7 +22,7 @@ export interface OverridePlan {
 }
 
 /** The overrides that a request may use. */
-export interface OverrideRights {
+interface OverrideRights {
   /** names that the assistant allows; with the admin key, all */
   allowed: readonly string[]
   /** true: refuse what would otherwise be ignored */

@@ -1,7 +1,7 @@
 /** The sources of an answer as chat protocols show them. Pure functions. */
 
 import { type Access, SEARCH_ACTION } from '../../auth/access'
-import { requireCollections } from '../../auth/admit'
+import { requireCollections } from '../../auth/authenticate'
 import { coded } from '../../errors'
 import { namesOf } from '../../lib/nearest'
 import { textOf } from '../../lib/parts'

@@ -1,8 +1,7 @@
 /** Analytics rules and events. */
 import type { AnalyticsRecord } from '../../analytics/ledger'
 import { identify } from '../../auth/access'
-import { requireCollections } from '../../auth/admit'
-import { requireEvents } from '../../auth/authenticate'
+import { requireCollections, requireEvents } from '../../auth/authenticate'
 import { ApiError, badRequest, forbidden, unwrap } from '../../errors'
 import * as registry from '../../registry/analytics'
 import { isObject } from '../../search/schema/values'

@@ -1,6 +1,6 @@
 /** Collections and aliases. */
 import { ADMIN } from '../../auth/access'
-import { requireCollections } from '../../auth/admit'
+import { requireCollections } from '../../auth/authenticate'
 import type { DocumentStore } from '../../engines/port'
 import { ApiError, badRequest, forbidden, plainFailure, unwrap } from '../../errors'
 import { rest } from '../../lib/waiting'

@@ -33,7 +33,7 @@ export interface Conversing {
 }
 
 /** The request that asks, and what was read ahead for it. */
-export type ConversationCaller = TurnCaller & { prefetch: Prefetch }
+type ConversationCaller = TurnCaller & { prefetch: Prefetch }
 
 /** No id is longer than this: longer ones are not looked up. */
 const LONGEST_ID = 512

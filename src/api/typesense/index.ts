@@ -11,7 +11,7 @@ import { healthRoutes, operationRoutes } from './operations'
 import { multiSearchRoutes, searchRoutes } from './search'
 
 // Search before documents: `search` would otherwise match as a document's id.
-export const typesenseRoutes: Route[] = [
+const typesenseRoutes: Route[] = [
   ...healthRoutes,
   ...searchRoutes,
   ...documentRoutes,

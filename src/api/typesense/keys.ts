@@ -1,5 +1,5 @@
 /** API keys, and conversation models (contract 1.1). */
-import { requireCollections } from '../../auth/admit'
+import { requireCollections } from '../../auth/authenticate'
 import { changeKey, createKey, deleteKey, getKey, listKeys } from '../../auth/keys'
 import { forbidden } from '../../errors'
 import * as models from '../../registry/models'

@@ -1,8 +1,13 @@
 /** GET /collections/:collection/documents/search, with or without a conversation. */
 
 import { type Access, SEARCH_ACTION } from '../../auth/access'
-import { requireAccess } from '../../auth/admit'
-import { authenticate, countSearches, MOST_SEARCHES, mostSearches } from '../../auth/authenticate'
+import {
+  authenticate,
+  countSearches,
+  MOST_SEARCHES,
+  mostSearches,
+  requireAccess,
+} from '../../auth/authenticate'
 import { ApiError, badRequest, failed, forbidden } from '../../errors'
 import { mapFew } from '../../lib/few'
 import { parseExact } from '../../lib/json'

@@ -3,7 +3,7 @@
  * Searches are translated (query.ts). What does not translate is refused by name.
  */
 import * as v from 'valibot'
-import { RowCache } from '../../db/row-cache'
+import { RowCache } from '../../db/client'
 import { ApiError, attempt, badRequest, coded, collectionGone, type Outcome } from '../../errors'
 import { parseExact } from '../../lib/json'
 import { once } from '../../lib/once'

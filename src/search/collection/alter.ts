@@ -34,7 +34,7 @@ import { discoverDimensions } from '../vectors/embedders'
 type Json = Record<string, unknown>
 
 /** The changes that a PATCH asks for, checked against the schema. */
-export interface Alteration {
+interface Alteration {
   dropped: Field[]
   added: Field[]
   /**

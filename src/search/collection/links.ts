@@ -1,8 +1,9 @@
 /**
  * A collection's links with others: the collections that it refers to, those that refer to it, and its calls to them.
  */
+
+import { RowCache } from '../../db/client'
 import { findCollectionRow, isOwn } from '../../db/registry'
-import { RowCache } from '../../db/row-cache'
 import { type ApiError, logFailure, type Outcome, unwrap } from '../../errors'
 import { removeAll } from '../documents/bulk'
 import { keysIn, nextRemoved, settleRemoved, stillRemoved } from '../documents/join-keys'

@@ -4,8 +4,7 @@
  */
 
 import type { AnalyticsRecord, AnalyticsStatus } from '../../analytics/ledger'
-import { CountingObject } from '../../durable/counting-object'
-import { Alarm, nameOf } from '../../durable/objects'
+import { Alarm, CountingObject, nameOf } from '../../durable/objects'
 import { ApiError, attempt, forbidden, type Outcome } from '../../errors'
 import * as turns from '../../history/turns'
 import { isHistoryShaped } from '../../history/turns'

@@ -67,7 +67,7 @@ function polygonTest(field: Field, clause: FilterClause): WordTest {
   return (words, id) => passes([readColumn<number>(words.text(id))])
 }
 
-export type Selecting = (offsets: Offsets, block: Block) => Offsets
+type Selecting = (offsets: Offsets, block: Block) => Offsets
 
 /** Documents with any value. */
 const ofPresent =

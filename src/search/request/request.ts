@@ -348,7 +348,7 @@ function checkGroupBy(schema: StoredSchema, groupBy: string[]): void {
 // The fields that words are searched in, with their weights, and how their matches are compared.
 
 /** A string field of query_by. */
-export interface QueryField {
+interface QueryField {
   field: Field
   /** factor of its matches in BM25 */
   weight: number
@@ -379,7 +379,7 @@ const HEAVIEST = 15
  * BM25's default weights fall from 2 for the first field to 1 for the last. Chosen by nDCG@10 on SciFact with
  * query_by=title,text: 0.687 with equal weights, 0.693 with 2 to 1, 0.696 with 3 to 1, where recall begins to fall.
  */
-export function weighted(fields: QueryField[]): QueryField[] {
+function weighted(fields: QueryField[]): QueryField[] {
   const last = Math.max(1, fields.length - 1)
   const ranks = ranksOf(fields.map(({ weight }) => weight))
   return fields.map((entry, index) => ({
@@ -414,7 +414,7 @@ const NOTHING = 'id:[]'
  * The parameters without the names of unknown fields. As in Typesense, a filter on an unknown field matches nothing. A
  * search that has no field left to search or to group by finds nothing. sort_by is always checked.
  */
-export function withKnownFields(params: SearchParameters, schema: StoredSchema): SearchParameters {
+function withKnownFields(params: SearchParameters, schema: StoredSchema): SearchParameters {
   if (parameter(params, 'validate_field_names')) return params
   const isKnown = (name: string): boolean =>
     name === 'id' ||
@@ -443,14 +443,14 @@ export function withKnownFields(params: SearchParameters, schema: StoredSchema):
 // =============================================================================
 // The grammar of pinned_hits: `id:position, id:position`.
 
-export interface PinnedHit {
+interface PinnedHit {
   id: string
   /** 1 is the first */
   position: number
 }
 
 /** @throws ApiError 400 */
-export function parsePinned(text: string): PinnedHit[] {
+function parsePinned(text: string): PinnedHit[] {
   return list(text).map((pin) => {
     const match = /^(.+):(\d+)$/.exec(pin)
     if (!match || Number(match[2]) < 1) {
@@ -463,7 +463,7 @@ export function parsePinned(text: string): PinnedHit[] {
 // =============================================================================
 // The grammar of `infix`: whether a part of a word finds it, for each field of query_by.
 
-export interface InfixRequest {
+interface InfixRequest {
   /** fields searched by parts of words in any case */
   always: Field[]
   /** the same, but only if nothing is found otherwise */
@@ -477,7 +477,7 @@ export interface InfixRequest {
  * @param fields the string fields that they stand for
  * @throws ApiError 400
  */
-export function parseInfix(params: SearchParameters, queryBy: string[], fields: Field[]): InfixRequest {
+function parseInfix(params: SearchParameters, queryBy: string[], fields: Field[]): InfixRequest {
   const modes = parameter(params, 'infix')
   requireOneForEach('infix values', 'infix', modes, queryBy, 1)
   const modeOf = ({ name }: Field): ValueOf<'infix'>[number] => {
@@ -512,7 +512,7 @@ export interface HighlightOptions {
 }
 
 /** @throws ApiError 400 */
-export function parseHighlight(params: SearchParameters, schema: StoredSchema): HighlightOptions {
+function parseHighlight(params: SearchParameters, schema: StoredSchema): HighlightOptions {
   const named = withStars(parameter(params, 'highlight_fields'), schema)
   const full = withStars(parameter(params, 'highlight_full_fields'), schema)
   return {
@@ -542,7 +542,7 @@ const withStars = (names: string[], schema: StoredSchema): string[] =>
 /** How many of the best hits are diversified, as in Typesense. All others follow in the order of the search. */
 export const DIVERSIFIED = 250
 
-export interface DiversityRequest {
+interface DiversityRequest {
   /** 0: only the differences between hits count; 1: only their relevance */
   lambda: number
   /** where a curation asks for it */

@@ -261,7 +261,7 @@ function smallestTable(sql: SqlStorage, schema: StoredSchema, count: number): st
 const BLOCK_BYTES = 120
 
 /** The matches of a block. */
-export interface KeptBlock {
+interface KeptBlock {
   /** the writes that had been made when the block was read */
   writes: number
   offsets: Offsets

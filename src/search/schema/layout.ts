@@ -59,7 +59,7 @@ export function publicSchema(stored: StoredSchema): CollectionSchema {
 }
 
 /** Links from other collections to this one. */
-export interface Linked {
+interface Linked {
   /** fields that others refer to; false while the keys of older documents are missing */
   keyed: Record<string, boolean>
   referrers: Referrer[]

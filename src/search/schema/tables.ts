@@ -37,7 +37,7 @@ import {
 } from './layout'
 
 /** Writing a document with more fields than this would block other requests for too long. */
-export const MAX_TEXT_FIELDS = 1_000
+const MAX_TEXT_FIELDS = 1_000
 
 /** Columns created in advance, for fields added later: FTS5 cannot add a column. */
 const SPARE_TEXT_COLUMNS = 16
@@ -250,7 +250,7 @@ export function rebuildTextIndex(sql: SqlStorage, schema: StoredSchema): void {
 export const OWN_TEXT_COLUMNS = 90
 
 /** All columns of a full-text index. */
-export const MOST_TEXT_COLUMNS = OWN_TEXT_COLUMNS + 1
+const MOST_TEXT_COLUMNS = OWN_TEXT_COLUMNS + 1
 
 const SHARED = `t${OWN_TEXT_COLUMNS}`
 
@@ -350,7 +350,7 @@ const LONGEST = 250
 /** Words in one bound value. SQLite takes 2 MB, and a character has at most three bytes. */
 const AT_ONCE = 2_000
 
-export function createInfixIndex(sql: SqlStorage, slot: FieldSlot): void {
+function createInfixIndex(sql: SqlStorage, slot: FieldSlot): void {
   sql.exec(`CREATE TABLE ${wordsTable(slot)} (id INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE)`)
   sql.exec(
     `CREATE VIRTUAL TABLE ${trigramTable(slot)} USING fts5(word, content='${wordsTable(slot)}', content_rowid='id',
@@ -358,7 +358,7 @@ export function createInfixIndex(sql: SqlStorage, slot: FieldSlot): void {
   )
 }
 
-export function dropInfixIndex(sql: SqlStorage, slot: FieldSlot): void {
+function dropInfixIndex(sql: SqlStorage, slot: FieldSlot): void {
   sql.exec(`DROP TABLE IF EXISTS ${trigramTable(slot)}`)
   sql.exec(`DROP TABLE IF EXISTS ${wordsTable(slot)}`)
 }
@@ -467,7 +467,7 @@ async function hashOf(text: string): Promise<string> {
 }
 
 /** Stores the words of a field that is added to the schema. */
-export function keepStemWords(sql: SqlStorage, { stem_words: key }: Field): void {
+function keepStemWords(sql: SqlStorage, { stem_words: key }: Field): void {
   if (key === undefined || hasMeta(sql, key)) return
   const words = dictionaryOf(key)
   if (words !== undefined) writeMeta(sql, key, [...words])

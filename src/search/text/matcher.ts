@@ -14,7 +14,7 @@ export interface Mark {
 }
 
 /** Where the tokens of a text begin and end, and which of them match. */
-export interface MarkedText {
+interface MarkedText {
   starts: number[]
   ends: number[]
   marks: Mark[]
@@ -194,7 +194,7 @@ function endOfLetters(
 }
 
 /** How a field matches the words of a query. */
-export type FieldRules = Pick<SearchedColumn, 'analyzer' | 'prefix' | 'typos'>
+type FieldRules = Pick<SearchedColumn, 'analyzer' | 'prefix' | 'typos'>
 
 /** Matchers of the same terms for texts of different fields. */
 export class Matchers {

@@ -1,7 +1,6 @@
 /** The models of a collection's embedding fields. */
 import { ApiError, unlessRefused } from '../../errors'
-import { inBackground } from '../../lib/outgoing'
-import { settlesWithin } from '../../lib/waiting'
+import { inBackground, settlesWithin } from '../../lib/waiting'
 import { silenceOf } from '../../models/call'
 import {
   createEmbeddingModel,

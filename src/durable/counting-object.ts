@@ -1,9 +1,0 @@
-import { DurableObject } from 'cloudflare:workers'
-import { counting } from '../lib/outgoing'
-
-/** A Durable Object whose outgoing calls are counted together (outgoing.ts). */
-export class CountingObject extends DurableObject {
-  constructor(context: DurableObjectState, env: Cloudflare.Env) {
-    super(context, counting(env))
-  }
-}
