@@ -6,7 +6,7 @@ import { WORDS } from '../../src/api/ai-chat/words'
 import { chunkWording, completionEncoder } from '../../src/api/openai/encoder'
 import { DELTA_WORDING, responseEncoder } from '../../src/api/openai/responses'
 import { answerEncoder, answerWording } from '../../src/api/opensearch/rag'
-import { LOG_WORDING, LogEncoder } from '../../src/api/parley/encoder'
+import { LOG_WORDING, logEncoder } from '../../src/api/parley/encoder'
 import type { TurnEncoder } from '../../src/api/shared/stream'
 import { messageEncoder, STREAM_WORDING } from '../../src/api/typesense/encoder'
 import {
@@ -32,7 +32,7 @@ const PROTOCOLS: Record<string, [(conversation: string) => Encoding, Wording]> =
       messageEncoder({ conversationId, question: 'q', shape: 'single', ttl: 1, withHistory: false }),
     STREAM_WORDING,
   ],
-  parley: [() => new LogEncoder(), LOG_WORDING],
+  parley: [() => logEncoder(), LOG_WORDING],
   'UI message stream': [() => uiStreamEncoder({ fields: {}, citations: 'parts' }), TEXT_DELTA_WORDING],
   OpenSearch: [() => answerEncoder(SEARCHED), answerWording(false)],
   'OpenSearch with a memory': [() => answerEncoder({ ...SEARCHED, hasMemory: true }), answerWording(true)],

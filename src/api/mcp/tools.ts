@@ -425,7 +425,8 @@ export async function callTool(session: Session, params: Record<string, unknown>
     throw new RpcError(INVALID_PARAMS, `There is no tool \`${name}\`. ${known}`)
   }
   try {
-    return await run(session, name as Name, written(params.arguments))
+    const input = shaped(INPUTS()[name as Name], written(params.arguments), 'arguments')
+    return await CALLS[name as Name](session, input as never)
   } catch (error) {
     return failedResult(error, session.record)
   }
@@ -459,23 +460,6 @@ export function conversationIn(body: unknown): string | undefined {
 }
 
 const Progress = once(() => v.object({ progressToken: v.union([v.string(), v.number()]) }))
-
-async function run(session: Session, name: Name, given: unknown): Promise<ToolResult> {
-  switch (name) {
-    case 'search':
-      return search(session, checked(name, given))
-    case 'fetch':
-      return fetch(session, checked(name, given))
-    case 'ask':
-      return askWhole(session, checked(name, given))
-    case 'list_conversations':
-      return list(session, checked(name, given))
-  }
-}
-
-function checked<N extends Name>(name: N, given: unknown): Input<N> {
-  return shaped(INPUTS()[name], given, 'arguments') as Input<N>
-}
 
 /** Clients without support for structured content read the same as JSON in the text. */
 const structured = (content: Record<string, unknown>): ToolResult => ({
@@ -520,4 +504,11 @@ async function list(session: Session, { limit = 20, ...narrowed }: Input<'list_c
     })),
     ...(cursor !== undefined && { next_cursor: cursor }),
   })
+}
+
+const CALLS: { [N in Name]: (session: Session, input: Input<N>) => Promise<ToolResult> } = {
+  search,
+  fetch,
+  ask: askWhole,
+  list_conversations: list,
 }

@@ -24,8 +24,10 @@ import {
   type EventEncoder,
   type EventReader,
   eventWording,
+  frame,
   OPENINGS,
   streamEvents,
+  type TurnEncoder,
   throwFailure,
   wholeTurn,
 } from '../shared/stream'
@@ -45,48 +47,44 @@ export const LOG_WORDING = eventWording([
   '"}\n\n',
 ])
 
-export class LogEncoder {
+export function logEncoder(): Pick<TurnEncoder, 'encode'> {
   /** the engine's replies, kept until their `retrieval` event */
-  #results: SearchReply[] | undefined
+  let results: SearchReply[] | undefined
   /** the latest turn's question, as it was asked */
-  #asked: { turn: number; question: string } | undefined
-
-  encode(event: TurnEvent): string {
-    if (event.type === 'results') {
-      this.#results = event.replies
-      return ''
-    }
-    // Clients only know text parts of an answer so far.
-    if (event.type === 'history' || event.type === 'part') return ''
-    if (event.type === 'delta') return writeDelta(LOG_WORDING, event)
-    const { type, turn, seq } = event
-    return `id: ${turn}.${seq}\nevent: ${type}\ndata: ${JSON.stringify(this.#dataOf(event))}\n\n`
-  }
-
-  #dataOf(event: TurnEvent): object {
+  let asked: { turn: number; question: string } | undefined
+  const dataOf = (event: TurnEvent): object => {
     const { type: _type, conversation_id, turn: _turn, seq: _seq, ...data } = event
     // The first event of a turn is where a client learns which conversation it began.
     if (event.type === 'question') {
       const question = textOf(event.question)
-      this.#asked = { turn: event.turn, question }
+      asked = { turn: event.turn, question }
       return { conversation_id, ...data, question }
     }
     if (event.type === 'done') return { ...data, answer: textOf(event.answer) }
     if (event.type === 'error') return { ...data, message: wordsOf(event) }
     if (event.type !== 'retrieval') return data
     const { passages, searches, cut } = event
-    const results = this.#results
-    this.#results = undefined
-    const { question } = this.#asked?.turn === event.turn ? this.#asked : {}
+    const turn = { passages, summaries: searches, ...(results && { results }) }
+    results = undefined
     const further = searches.flatMap(({ collection, q, found, again }) =>
       q === undefined ? [] : { collection, q, found, again },
     )
     return {
-      replies: askedReplies({ passages, summaries: searches, ...(results && { results }) }, question),
+      replies: askedReplies(turn, asked?.turn === event.turn ? asked.question : undefined),
       ...(further.length > 0 && { further }),
       sources: passages.map(({ collection, id }) => ({ collection, document_id: id })),
       ...(cut && { cut }),
     }
+  }
+  return {
+    encode(event) {
+      const { type, turn, seq } = event
+      if (type === 'results') results = event.replies
+      // Clients only know text parts of an answer so far.
+      if (type === 'results' || type === 'history' || type === 'part') return ''
+      if (type === 'delta') return writeDelta(LOG_WORDING, event)
+      return `id: ${turn}.${seq}\nevent: ${type}\n${frame(dataOf(event))}`
+    },
   }
 }
 
@@ -117,19 +115,16 @@ export const streamLog = (
   headers: Record<string, string> = {},
   first?: ReturnType<EventReader>,
 ): Response =>
-  streamEvents(read, logEncoder(), {
+  streamEvents(read, eachByItself(), {
     headers: { 'cache-control': 'no-store', ...headers },
     head: { text: RETRY, end: false },
     heartbeat: COMMENT,
     pending: first,
   })
 
-/**
- * Writes each event by itself, because each has a number. A stream that ends without `done` or `error` was cut off, and its
- * client asks for the rest.
- */
-function logEncoder(): EventEncoder {
-  const log = new LogEncoder()
+/** Each event has a number. A stream that ends without `done` or `error` was cut off, and its client asks for the rest. */
+function eachByItself(): EventEncoder {
+  const log = logEncoder()
   return {
     encode: (events) => ({ text: events?.map((event) => log.encode(event)).join('') ?? '', end: !events }),
     breakOff: () => '',
@@ -146,10 +141,8 @@ export async function answerWhole(
   return deliver(answerOf(turn), headers, delivery(turn.turn))
 }
 
-type AnswerBody = Omit<InferOutput<typeof Answer>, 'results'> & { results: unknown[] }
-
 /** @param folded one that is done */
-export function answerOf(folded: Turn): AnswerBody {
+export function answerOf(folded: Turn): Omit<InferOutput<typeof Answer>, 'results'> & { results: unknown[] } {
   const { standalone, suggestions, usage, timings, cut, ...turn } = folded
   const question = textOf(turn.question)
   return {

@@ -138,11 +138,10 @@ function readProperty(name: string, property: Property): IndexField | undefined 
       ...(exact && { exact }),
     }
   }
-  if (WHOLE.includes(type)) {
-    return { field: describe(name, 'string', { index, facet: true, sort: true }), exact: name }
-  }
-  if (type === 'date' || type === 'date_nanos') {
-    return { field: describe(name, 'string', { index, facet: true, sort: true }), exact: name, date: true }
+  const isDate = type === 'date' || type === 'date_nanos'
+  if (isDate || WHOLE.includes(type)) {
+    const field = describe(name, 'string', { index, facet: true, sort: true })
+    return { field, exact: name, ...(isDate && { date: true }) }
   }
   const dimensions = property.dimension ?? property.dims
   if ((type === 'knn_vector' || type === 'dense_vector') && dimensions !== undefined) {
@@ -176,25 +175,26 @@ export function mappingOf(fields: readonly Pick<Field, 'name' | 'type' | 'num_di
   }
 }
 
-const TEXT = { type: 'text', fields: { keyword: { type: 'keyword', ignore_above: 8_191 } } }
+/** By the type of a field's values. */
+const PROPERTIES = new Map<string, Record<string, unknown>>(
+  Object.entries({
+    string: { type: 'text', fields: { keyword: { type: 'keyword', ignore_above: 8_191 } } },
+    int32: { type: 'integer' },
+    int64: { type: 'long' },
+    float: { type: 'double' },
+    bool: { type: 'boolean' },
+    geopoint: { type: 'geo_point' },
+  }),
+)
 
-function propertyOf(type: FieldType, dimension: number | undefined): Record<string, unknown> | undefined {
-  const one = type.replace('[]', '')
-  if (type === 'float[]' && dimension !== undefined) {
-    return {
-      type: 'knn_vector',
-      dimension,
-      method: { name: 'hnsw', engine: 'lucene', space_type: 'cosinesimil' },
-    }
-  }
-  if (one === 'string') return TEXT
-  if (one === 'int32') return { type: 'integer' }
-  if (one === 'int64') return { type: 'long' }
-  if (one === 'float') return { type: 'double' }
-  if (one === 'bool') return { type: 'boolean' }
-  if (one === 'geopoint') return { type: 'geo_point' }
-  return undefined
-}
+const propertyOf = (type: FieldType, dimension: number | undefined): Record<string, unknown> | undefined =>
+  type === 'float[]' && dimension !== undefined
+    ? {
+        type: 'knn_vector',
+        dimension,
+        method: { name: 'hnsw', engine: 'lucene', space_type: 'cosinesimil' },
+      }
+    : PROPERTIES.get(type.replace('[]', ''))
 
 // =============================================================================
 // OpenSearch's replies in Typesense's shape.

@@ -2,7 +2,7 @@ import { createParser } from 'eventsource-parser'
 import fc from 'fast-check'
 import { safeParse } from 'valibot'
 import { describe, expect, it } from 'vitest'
-import { LogEncoder, RETRY } from '../../../src/api/parley/encoder'
+import { logEncoder, RETRY } from '../../../src/api/parley/encoder'
 import { eventData } from '../../../src/api/parley/response-schemas'
 import { COMMENT } from '../../../src/api/shared/stream'
 import { contentOf } from '../../../src/lib/parts'
@@ -87,7 +87,7 @@ const REPLIES: TurnEventBody = {
 }
 
 function encodeEvent(event: TurnEvent): string {
-  const log = new LogEncoder()
+  const log = logEncoder()
   if (event.type === 'retrieval') expect(log.encode(place(REPLIES, event.seq))).toBe('')
   return log.encode(event)
 }
@@ -111,13 +111,13 @@ describe('an event as bytes', () => {
   })
 
   it("tells of what went into the prompt where the engine's replies were not kept", () => {
-    const bytes = new LogEncoder().encode(place(RETRIEVAL, 1))
+    const bytes = logEncoder().encode(place(RETRIEVAL, 1))
     const { replies, sources } = JSON.parse(parse(bytes).events[0]!.data)
     expect(replies[0].result.hits.map(({ document }: { document: unknown }) => document)).toEqual(
       HITS.map((document) => expect.objectContaining(document)),
     )
     expect(sources.map(({ document_id }: { document_id: string }) => document_id)).toEqual(['17', 'b.md'])
-    expect(new LogEncoder().encode(place({ type: 'history', messages: [] }, 2))).toBe('')
+    expect(logEncoder().encode(place({ type: 'history', messages: [] }, 2))).toBe('')
   })
 
   it('names what a model asked to search for, and shows its reply with that', () => {
@@ -126,7 +126,7 @@ describe('an event as bytes', () => {
     const reply = (q: string): SearchReply => ({
       result: { ...REPLY.result, request_params: { collection_name: 'docs', first_q: q, per_page: 10, q } },
     })
-    const log = new LogEncoder()
+    const log = logEncoder()
     log.encode(place({ type: 'question', question: contentOf('How high is it?') }, 0))
     log.encode(place({ type: 'results', replies: [reply('as rewritten'), reply('And how wide?')] }, 1))
     const { data } = parse(log.encode(place({ type: 'retrieval', passages: [], searches }, 1))).events[0]!

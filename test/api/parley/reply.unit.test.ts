@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { answerStreaming, answerWhole, LogEncoder, RETRY, streamLog } from '../../../src/api/parley/encoder'
+import { answerStreaming, answerWhole, logEncoder, RETRY, streamLog } from '../../../src/api/parley/encoder'
 import { COMMENT, eventReader } from '../../../src/api/shared/stream'
 import { contentOf } from '../../../src/lib/parts'
 import type { SearchResult } from '../../../src/search/types'
 import type { TurnEvent, TurnEventBody } from '../../../src/turn/events'
 import { found } from '../turn-events'
 
-const encodeEvent = (event: TurnEvent): string => new LogEncoder().encode(event)
+const encodeEvent = (event: TurnEvent): string => logEncoder().encode(event)
 
 const event = (body: TurnEventBody, seq: number): TurnEvent => ({
   ...body,

@@ -10,7 +10,7 @@ import { linesEncoder } from '../../../src/api/n8n'
 import { completion, completionEncoder } from '../../../src/api/openai/encoder'
 import { responseEncoder, responseOf } from '../../../src/api/openai/responses'
 import { answerEncoder, extOf } from '../../../src/api/opensearch/rag'
-import { answerOf, LogEncoder } from '../../../src/api/parley/encoder'
+import { answerOf, logEncoder } from '../../../src/api/parley/encoder'
 import { linkedAnswer, sourcesOf } from '../../../src/api/shared/sources'
 import type { TurnEncoder } from '../../../src/api/shared/stream'
 import { type AnswerShape, messageEncoder, responseBody } from '../../../src/api/typesense/encoder'
@@ -120,7 +120,7 @@ export const protocols: Record<string, Protocol> = {
     whole: (turn) => ({ text: textOf(turn.answer), beside: responseBody(turn, SHAPE) }),
   },
   parley: {
-    encoder: () => new LogEncoder(),
+    encoder: () => logEncoder(),
     streamed: (stream) => {
       const types = [...stream.matchAll(/^event: (.*)$/gm)].map(([, type]) => type)
       const of = (type: string) => jsonOf(stream).filter((_, index) => types[index] === type)
