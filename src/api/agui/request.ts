@@ -2,7 +2,6 @@
 import * as v from 'valibot'
 import { badRequest } from '../../errors'
 import { once } from '../../lib/once'
-import type { TranscriptMessage } from '../../turn/look-back'
 import { shaped } from '../http/body'
 import { questionIn, transcriptIn } from '../shared/foreign'
 
@@ -21,33 +20,23 @@ const Input = once(() =>
   }),
 )
 
-export interface Run {
-  thread: string
-  run: string
-  /** names of parts of the input that an assistant does not use */
-  ignored: string[]
-}
-
-interface RunQuestion extends Run {
-  question: string
-  /** what was said before, oldest first */
-  transcript: TranscriptMessage[]
-}
+export type Run = Omit<ReturnType<typeof readRun>, 'messages'>
 
 /** @throws ApiError 400 that names the place of the first fault */
-export function readRun(body: unknown): Run & { messages: { role: string; content?: unknown }[] } {
+export function readRun(body: unknown) {
   const { threadId, runId, messages, tools, context, state, forwardedProps } = shaped(Input(), body)
   const given = { tools, context, state, forwardedProps }
   return {
     thread: threadId,
     run: runId,
     messages,
+    /** names of parts of the input that an assistant does not use */
     ignored: Object.entries(given).flatMap(([name, value]) => (isEmpty(value) ? [] : [name])),
   }
 }
 
 /** @throws ApiError 400 */
-export function readQuestion(body: unknown): RunQuestion {
+export function readQuestion(body: unknown) {
   const { messages, ...run } = readRun(body)
   const asked = messages.at(-1)
   if (asked?.role !== 'user') {

@@ -14,25 +14,8 @@ const MOST_MESSAGES = 1_000
 const LONGEST_SESSION = 512
 const LONGEST_USER = 256
 
-interface ChatRequest {
-  question: string
-  /** the client's transcript, oldest first, without the question and system messages */
-  transcript: TranscriptMessage[]
-  /** system messages, for admin keys only */
-  instructions: string[]
-  /** the conversation to continue */
-  session?: string
-  /** the user that the context names */
-  user?: string
-  overrides: Record<string, unknown>
-  /** whether the body asks for a stream */
-  stream: boolean
-  /** whether the client keeps its session in the context */
-  contextSession: boolean
-}
-
 /** @param json as it was parsed @throws FieldError 400 that names the place of the fault */
-export function readChat(json: unknown, dialect: Dialect): ChatRequest {
+export function readChat(json: unknown, dialect: Dialect) {
   if (typeof json !== 'object' || json === null || Array.isArray(json)) {
     throw wrong('', 'The body has to be a JSON object.')
   }
@@ -51,11 +34,14 @@ export function readChat(json: unknown, dialect: Dialect): ChatRequest {
   const user = typeof context.userId === 'string' ? context.userId : ''
   return {
     ...messages,
+    /** the conversation to continue */
     ...(session !== undefined && { session }),
+    /** the user that the context names */
     ...(user !== '' && user.length <= LONGEST_USER && { user }),
     // The oldest clients put overrides into the context itself.
     overrides: dialect === 'azure-js' ? { ...context, ...nested } : nested,
     stream: body.stream === true,
+    /** whether the client keeps its session in the context */
     contextSession: 'sessionId' in context || 'userId' in context,
   }
 }
@@ -70,7 +56,8 @@ function optionalObject(value: unknown, field: string): Record<string, unknown> 
   return value as Record<string, unknown>
 }
 
-function messagesIn(value: unknown): Pick<ChatRequest, 'question' | 'transcript' | 'instructions'> {
+/** @returns the transcript without the question and system messages, oldest first */
+function messagesIn(value: unknown) {
   if (!Array.isArray(value) || value.length === 0) {
     throw wrong('messages', '`messages` has to be a list with at least one message.')
   }

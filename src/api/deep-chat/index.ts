@@ -72,15 +72,8 @@ const Body = once(() =>
   }),
 )
 
-interface DeepChatRequest {
-  /** the page's name for the chat, from `additionalBodyProps` */
-  chat?: string
-  question: string
-  transcript: TranscriptMessage[]
-}
-
 /** @throws ApiError 400 that names the place of the first fault */
-function readDeepChat(body: unknown): DeepChatRequest {
+function readDeepChat(body: unknown) {
   const { messages, conversation_id: chat } = shaped(Body(), body)
   const asked = messages.at(-1)
   if (asked?.role !== 'user' || !asked.text?.trim()) {
@@ -90,13 +83,14 @@ function readDeepChat(body: unknown): DeepChatRequest {
     throw badRequest('Files cannot be read here: send their text.')
   }
   return {
+    /** the page's name for the chat, from `additionalBodyProps` */
     ...(chat && { chat }),
     question: asked.text,
     transcript: messages
       .slice(0, -1)
-      .flatMap(({ role, text = '' }) =>
+      .flatMap(({ role, text = '' }): TranscriptMessage[] =>
         role === 'user' || role === 'ai'
-          ? [{ role: role === 'ai' ? 'assistant' : role, content: contentOf(text) } as const]
+          ? [{ role: role === 'ai' ? 'assistant' : role, content: contentOf(text) }]
           : [],
       ),
   }

@@ -16,7 +16,7 @@ const BODY_LIMIT = 4 * 1024 * 1024
 
 const GZIP_MAGIC = [0x1f, 0x8b]
 
-/** Bytes of a body that is read in one piece. */
+/** Bytes of a body that is read ahead. */
 const SMALL = 64 * 1024
 
 /** Bytes of an unwanted body that are read and dropped: the most that any plan of the platform lets through. */
@@ -32,9 +32,10 @@ const DRAINED_A_PAUSE = 4 * 1024 * 1024
  * @throws ApiError 400 for invalid gzip
  */
 export async function* bodyBytes(request: Request): AsyncGenerator<Uint8Array, void, undefined> {
-  if (!request.body) return
-  const body = request.body as ReadableStream<Uint8Array>
-  const reader = lengthOf(request) <= SMALL ? wholeReader(request) : byteReader(body)
+  const begun = early.get(request)
+  const body = begun ? new Response(await begun).body : request.body
+  if (!body) return
+  const reader = byteReader(body as ReadableStream<Uint8Array>)
   try {
     const head = await reader.read()
     if (head.done) return
@@ -74,21 +75,6 @@ export async function readSmallAhead(request: Request): Promise<string | undefin
     return bytes[0] === GZIP_MAGIC[0] ? undefined : new TextDecoder().decode(bytes)
   } catch {
     return undefined
-  }
-}
-
-/** A small body comes in one call of the platform. Reads of a stream are two at least, each a turn of the event loop. */
-function wholeReader(request: Request): ByteReader {
-  let isRead = false
-  return {
-    read: async () => {
-      const value = isRead
-        ? new Uint8Array()
-        : new Uint8Array(await (early.get(request) ?? request.arrayBuffer()))
-      isRead = true
-      return value.length > 0 ? { done: false, value } : { done: true, value: undefined }
-    },
-    cancel: async () => {},
   }
 }
 
@@ -256,17 +242,14 @@ export function parseQuery(query: string): SearchParameters {
   return parameters
 }
 
-const decode = (value: string): string => {
-  const spaced = value.replaceAll('+', ' ')
-  // Making a TextDecoder takes longer than all else here. Only non-ASCII text needs one.
-  return spaced.replace(/(?:%[0-9a-f]{2})+/gi, (escapes) =>
-    /%[89a-f]/i.test(escapes)
-      ? new TextDecoder().decode(
-          Uint8Array.from(escapes.slice(1).split('%'), (digits) => Number.parseInt(digits, 16)),
-        )
-      : decodeURIComponent(escapes),
-  )
-}
+const decode = (value: string): string =>
+  value
+    .replaceAll('+', ' ')
+    .replace(/(?:%[0-9a-f]{2})+/gi, (escapes) =>
+      new TextDecoder().decode(
+        Uint8Array.from(escapes.slice(1).split('%'), (digits) => Number.parseInt(digits, 16)),
+      ),
+    )
 
 /** True iff the parameter is exactly `true`. */
 export const isTrue = (value: string | undefined): boolean => value === 'true'

@@ -25,13 +25,6 @@ const MOST_HITS = 10_000
 const AT_ONCE = 4
 const PAGINATION = ['page', 'per_page', 'offset', 'limit', 'limit_hits']
 
-interface Page {
-  /** hits before the page */
-  from: number
-  size: number
-  shown: { page: number } | { offset: number }
-}
-
 /**
  * @param query parameters of the query string, overridden by scoped keys
  * @returns the response: the merged list, or the error of a search as `{error, code}`
@@ -116,7 +109,8 @@ export function fixedPages(accesses: readonly Pick<Access, 'embedded'>[]): Searc
 const least = (texts: string[]): string =>
   texts.reduce((one, other) => (/^\d{1,9}$/.test(one) && !(Number(one) <= Number(other)) ? other : one))
 
-function readPage(query: SearchParameters, deepest: number): Page {
+/** @returns how many hits are before the page, how many it has, and how the reply names it */
+function readPage(query: SearchParameters, deepest: number) {
   const perPage = count(query, 'per_page') ?? count(query, 'limit') ?? 10
   const page = count(query, 'page')
   const offset = page === undefined ? count(query, 'offset') : undefined

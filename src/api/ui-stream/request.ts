@@ -10,7 +10,6 @@
 import * as v from 'valibot'
 import { badRequest } from '../../errors'
 import { once } from '../../lib/once'
-import type { TranscriptMessage } from '../../turn/look-back'
 import { shaped } from '../http/body'
 import { questionIn, transcriptIn } from '../shared/foreign'
 
@@ -46,33 +45,8 @@ const Body = once(() =>
 /** The part of a page's context that is for the assistant. Other clients use the property for other things. */
 const Context = once(() => v.object({ overrides: v.record(v.string(), v.unknown()) }))
 
-interface UiRequest {
-  /** the client's own name for the chat */
-  chat?: string
-  question: string
-  /** the client's transcript, oldest first, without the question */
-  transcript: TranscriptMessage[]
-  /** changes of the assistant for one turn, by the names of the AI Chat Protocol */
-  overrides: Record<string, unknown>
-  /** the last answer in the transcript, by its id */
-  held?: string
-  /** true: the request does not show whether it asks for another answer */
-  untold?: true
-  /** present if the new answer replaces earlier ones: the client's hints about their place */
-  rewrites?: Rewrite
-}
-
-interface Rewrite {
-  /** the message to regenerate, or the question that was edited */
-  messageId?: string
-  /** ids of the assistant messages before the question, the last one first */
-  answers: string[]
-  /** true if certainly nothing came before the question */
-  first: boolean
-}
-
 /** @param body parsed JSON @throws ApiError 400 that names the place of the first fault */
-export function readUiRequest(body: unknown): UiRequest {
+export function readUiRequest(body: unknown) {
   const given = shaped(Body(), body, null)
   const { id, threadId, conversation_id, messages, prompt, trigger, messageId, context } = given
   const message = given.message ?? (prompt === undefined ? undefined : { role: 'user', content: prompt })
@@ -89,16 +63,24 @@ export function readUiRequest(body: unknown): UiRequest {
   const chat = chatName(id ?? threadId ?? conversation_id ?? undefined)
   const held = said.findLast(({ role, id }) => role === 'assistant' && id)?.id
   return {
+    /** the client's own name for the chat */
     ...(chat !== undefined && { chat }),
     question,
+    /** the last answer in the transcript, by its id */
     ...(held && { held }),
-    ...(messages && !trigger && { untold: true as const }),
+    /** the request does not show whether it asks for another answer */
+    ...(messages && !trigger && { untold: true }),
+    /** changes of the assistant for one turn, by the names of the AI Chat Protocol */
     overrides: v.is(Context(), context) ? context.overrides : {},
     transcript: transcriptIn(said.map(withContent)),
     ...((again || edits) && {
+      /** present if the new answer replaces earlier ones: the client's hints about their place */
       rewrites: {
+        /** the message to regenerate, or the question that was edited */
         ...(messageId != null && { messageId }),
+        /** ids of the assistant messages before the question, the last one first */
         answers: said.flatMap(({ role, id }) => (role === 'assistant' && id ? [id] : [])).reverse(),
+        /** whether certainly nothing came before the question */
         first: messages !== undefined && edits && said.every(({ role }) => role === 'system'),
       },
     }),
@@ -122,7 +104,7 @@ const withContent = ({ role, parts, content }: Message) => ({ role, content: par
  * @returns undefined if the ids do not say
  */
 export function lastKeptTurn(
-  { messageId, answers, first }: Rewrite,
+  { messageId, answers, first }: NonNullable<ReturnType<typeof readUiRequest>['rewrites']>,
   conversationId: string,
 ): number | undefined {
   const again = messageId === undefined ? undefined : turnOf(messageId, conversationId)
