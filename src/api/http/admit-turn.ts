@@ -19,17 +19,7 @@ const LONGEST_IDEMPOTENCY_KEY = 255
 const TRAITS = ['cf-connecting-ip', 'x-forwarded-for', 'user-agent', 'accept-language', 'origin']
 
 /** Permission to begin a turn. */
-export interface Admission {
-  asker: Asker
-  /** of the request, for the log */
-  requestId: string
-  idempotencyKey?: string
-  fingerprint: string
-  /** the budget of the key that the turn is charged to */
-  turnsPerDay?: number
-  /** present if a key is made for pages */
-  plain?: true
-}
+export type Admission = Awaited<ReturnType<typeof admitTurn>>
 
 /** The request that asks. */
 export interface TurnCaller extends Caller {
@@ -67,7 +57,7 @@ export function mayLookAhead({ owner }: Access): boolean {
 export async function admitTurn(
   { env, body, record, ...caller }: TurnCaller,
   model: ConversationModelConfig,
-): Promise<Admission> {
+) {
   const { request, accesses } = caller
   // A scoped key can turn a search into a question, which the request itself did not show.
   await enter(request)
@@ -98,11 +88,14 @@ export async function admitTurn(
   )
   return {
     asker,
+    /** of the request, for the log */
     requestId: record.requestId,
     fingerprint,
     ...(idempotencyKey !== undefined && { idempotencyKey }),
+    /** the budget of the key that the turn is charged to */
     ...(turnsPerDay !== undefined && { turnsPerDay }),
-    ...(accesses.some(({ forPages }) => forPages) && { plain: true }),
+    /** present if a key is made for pages */
+    ...(accesses.some(({ forPages }) => forPages) && { plain: true as const }),
   }
 }
 

@@ -13,13 +13,7 @@ import { shownName } from './source'
 // =============================================================================
 // `sort`: as `sort_by`, and as the values that each hit shows.
 
-export interface Sort {
-  /** the value for `sort_by` */
-  by: string
-  /** the values that a hit is sorted by; `score` if it is sorted by that. @param place among all hits, from 0 */
-  values(document: Document, score: number, place?: number): unknown[]
-  keys: readonly Key[]
-}
+export type Sort = NonNullable<ReturnType<typeof parseSort>>
 
 interface Key {
   name: string
@@ -30,7 +24,7 @@ interface Key {
 }
 
 /** @returns undefined if hits are sorted by score. @throws ApiError 400 */
-export function parseSort(given: unknown, fields: Fields): Sort | undefined {
+export function parseSort(given: unknown, fields: Fields) {
   if (given === undefined) return undefined
   const keys = listed(given).map((each) => keyOf(each, fields))
   if (keys.length === 0) return undefined
@@ -41,8 +35,11 @@ export function parseSort(given: unknown, fields: Fields): Sort | undefined {
   const isByScore = keys.length === 1 && keys[0]!.by === SCORE
   if (isByScore) return undefined
   return {
+    /** the value for `sort_by` */
     by: keys.map(({ by }) => by).join(','),
-    values: (document, score, place) => keys.map(({ value }) => value(document, score, place)),
+    /** the values that a hit is sorted by; `score` if it is sorted by that. @param place among all hits, from 0 */
+    values: (document: Document, score: number, place?: number) =>
+      keys.map(({ value }) => value(document, score, place)),
     keys,
   }
 }

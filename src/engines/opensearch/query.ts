@@ -37,20 +37,10 @@ const REFUSED = namesOf(`
 /** Values with which those parameters change nothing. */
 const NOTHING = ['', 'off', 'false']
 
-export interface Translated {
-  request: SearchRequest
-  /** for words, or for all documents; absent if the search is by vector alone */
-  words?: Query
-  /** the same, with any of the words: asked if `words` finds too little */
-  anyWord?: Query
-  /** for a vector */
-  neighbours?: Query
-  /** what goes with the query: page, order, facets, highlights */
-  body: Record<string, unknown>
-}
+export type Translated = ReturnType<typeof translate>
 
 /** @throws ApiError 400, 404, 422 with Typesense's messages, and for what has no form here */
-export function translate(given: SearchParameters, scope: SearchScope, index: IndexSchema): Translated {
+export function translate(given: SearchParameters, scope: SearchScope, index: IndexSchema) {
   for (const name of REFUSED) {
     const value = given[name]
     if (value !== undefined && !value.split(',').every((one) => NOTHING.includes(one.trim()))) {
@@ -79,9 +69,13 @@ export function translate(given: SearchParameters, scope: SearchScope, index: In
   const { vectorQuery } = request
   return {
     request,
+    /** for words, or for all documents; absent if the search is by vector alone */
     ...((words || !vectorQuery) && { words: within([words ?? { match_all: {} }]) }),
+    /** the same, with any of the words: asked if `words` finds too little */
     ...(!isQuestion && someWord && request.dropTokensThreshold > 0 && { anyWord: within([someWord]) }),
+    /** for a vector */
     ...(vectorQuery && { neighbours: neighbours(request, within([]), index) }),
+    /** what goes with the query: page, order, facets, highlights */
     body: {
       from: request.offset,
       size: request.perPage,
