@@ -49,7 +49,8 @@ export interface ClusterRequest {
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** with a leading slash */
   path: string
-  query?: Record<string, string>
+  /** those without a value are not sent */
+  query?: Record<string, string | undefined>
   body?: string
   /** of the body; default: JSON */
   contentType?: string
@@ -298,7 +299,9 @@ export class Cluster {
     // The variable may have changed since the node was named.
     requireAllowed(node, env, 'The URL of the node')
     const url = new URL(`${node}${request.path}`)
-    for (const [name, value] of Object.entries(request.query ?? {})) url.searchParams.set(name, value)
+    for (const [name, value] of Object.entries(request.query ?? {})) {
+      if (value) url.searchParams.set(name, value)
+    }
     const startedAt = Date.now()
     this.#claim(node, request, startedAt + timeoutMs)
     const late = new AbortController()

@@ -42,6 +42,9 @@ const WITH_JOINS = ['filter_by', 'include_fields', 'exclude_fields', 'sort_by', 
 
 const JSONL = 'text/plain'
 
+/** Unless it says otherwise, it reads, or can be sent again. */
+type Asked = Partial<ClusterRequest> & Pick<ClusterRequest, 'path'>
+
 interface Opened {
   name: string
   engine: StoredEngine & { type: 'typesense' }
@@ -83,7 +86,7 @@ export class TypesenseStore implements DocumentStore {
   summary(): Promise<Outcome<CollectionSummary>> {
     return attempt(async () => {
       const { name, engine, path } = await this.#open()
-      const summary = await this.#call<CollectionSummary>({ method: 'GET', path, repeatable: true })
+      const summary = await this.#call<CollectionSummary>({ path })
       return { ...summary, name, engine: shownEngine(engine) }
     })
   }
@@ -97,7 +100,7 @@ export class TypesenseStore implements DocumentStore {
   schema(): Promise<Outcome<CollectionSchema>> {
     return attempt(async () => {
       const { name, path } = await this.#open()
-      const given = await this.#call<Partial<CollectionSchema>>({ method: 'GET', path, repeatable: true })
+      const given = await this.#call<Partial<CollectionSchema>>({ path })
       return {
         name,
         fields: (given.fields ?? []).map(plainField),
@@ -130,39 +133,31 @@ export class TypesenseStore implements DocumentStore {
     return { count: 0, done: true }
   }
 
-  write(json: string, { action, dirtyValues }: WriteOptions): Promise<Outcome<Document>> {
-    return attempt(async () =>
-      this.#call({
-        method: 'POST',
-        path: await this.#documents(),
-        query: { action, ...dirty(dirtyValues) },
-        body: json,
-        repeatable: action !== 'create',
-      }),
-    )
-  }
-
-  patch(id: string, json: string, dirtyValues?: DirtyValues): Promise<Outcome<Document>> {
-    return attempt(async () =>
-      this.#call({
-        method: 'PATCH',
-        path: await this.#documents(id),
-        query: dirty(dirtyValues),
-        body: json,
-        repeatable: true,
-      }),
-    )
-  }
-
-  get(id: string, include: string, exclude: string, scope: SearchScope = {}): Promise<Outcome<Document>> {
+  write(json: string, { action, dirtyValues: dirty_values }: WriteOptions): Promise<Outcome<Document>> {
     return attempt(async () => {
-      for (const fields of [include, exclude]) requireNoJoin(fields)
-      const fields = {
-        ...(include && { include_fields: include }),
-        ...(exclude && { exclude_fields: exclude }),
-      }
+      const path = await this.#documents()
+      const repeatable = action !== 'create'
+      return this.#call({ method: 'POST', path, query: { action, dirty_values }, body: json, repeatable })
+    })
+  }
+
+  patch(id: string, json: string, dirty_values?: DirtyValues): Promise<Outcome<Document>> {
+    return attempt(async () => {
+      const path = await this.#documents(id)
+      return this.#call({ method: 'PATCH', path, query: { dirty_values }, body: json })
+    })
+  }
+
+  get(
+    id: string,
+    include_fields: string,
+    exclude_fields: string,
+    scope: SearchScope = {},
+  ): Promise<Outcome<Document>> {
+    return attempt(async () => {
+      for (const fields of [include_fields, exclude_fields]) requireNoJoin(fields)
       if (scope.filter) await this.#requireVisible(id, scope.filter)
-      return this.#call({ method: 'GET', path: await this.#documents(id), query: fields, repeatable: true })
+      return this.#call({ path: await this.#documents(id), query: { include_fields, exclude_fields } })
     })
   }
 
@@ -178,14 +173,10 @@ export class TypesenseStore implements DocumentStore {
   }
 
   remove(id: string, ignoreNotFound: boolean): Promise<Outcome<Document>> {
-    return attempt(async () =>
-      this.#call({
-        method: 'DELETE',
-        path: await this.#documents(id),
-        query: { ignore_not_found: String(ignoreNotFound) },
-        repeatable: true,
-      }),
-    )
+    return attempt(async () => {
+      const query = { ignore_not_found: String(ignoreNotFound) }
+      return this.#call({ method: 'DELETE', path: await this.#documents(id), query })
+    })
   }
 
   updateWhere(
@@ -193,19 +184,13 @@ export class TypesenseStore implements DocumentStore {
     json: string,
     _after: number,
     scope: SearchScope = {},
-    dirtyValues?: DirtyValues,
+    dirty_values?: DirtyValues,
   ): Promise<Outcome<Step & { cursor: number }>> {
     return attempt(async () => {
-      const { num_updated: count } = await this.#call<{ num_updated: number }>({
-        method: 'PATCH',
-        path: await this.#documents(),
-        query: {
-          filter_by: this.#filter(filterBy, scope),
-          ...(dirtyValues !== undefined && { dirty_values: dirtyValues }),
-        },
-        body: json,
-        repeatable: true,
-      })
+      const query = { filter_by: this.#filter(filterBy, scope), dirty_values }
+      const path = await this.#documents()
+      const request = { method: 'PATCH', path, query, body: json } as const
+      const { num_updated: count } = await this.#call<{ num_updated: number }>(request)
       return { count, done: true, cursor: 0 }
     })
   }
@@ -222,10 +207,9 @@ export class TypesenseStore implements DocumentStore {
         query: {
           filter_by: this.#filter(filterBy, scope),
           batch_size: String(batchSize),
-          ...(returnDocuments && { return_doc: 'true' }),
-          ...(returnIds && { return_id: 'true' }),
+          return_doc: returnDocuments ? 'true' : '',
+          return_id: returnIds ? 'true' : '',
         },
-        repeatable: true,
       })
       const { num_deleted: count, documents, ids } = removed
       return { count, done: true, cursor: 0, ...(documents && { documents }), ...(ids && { ids }) }
@@ -233,54 +217,40 @@ export class TypesenseStore implements DocumentStore {
   }
 
   async truncate(): Promise<Step> {
-    const { num_deleted: count } = await this.#call<{ num_deleted: number }>({
-      method: 'DELETE',
-      path: await this.#documents(),
-      query: { truncate: 'true' },
-      repeatable: true,
-    })
+    const request = { method: 'DELETE', path: await this.#documents(), query: { truncate: 'true' } } as const
+    const { num_deleted: count } = await this.#call<{ num_deleted: number }>(request)
     return { count, done: true }
   }
 
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>> {
-    const { action, dirtyValues, returnDocument, returnId } = options
+    const { action, dirtyValues: dirty_values, returnDocument, returnId } = options
     return attempt(async () => {
+      const { cluster } = await this.#open()
       const response = await this.#send({
         method: 'POST',
         path: await this.#documents('import'),
         query: {
           action,
-          ...dirty(dirtyValues),
-          ...(returnDocument && { return_doc: 'true' }),
-          ...(returnId && { return_id: 'true' }),
+          dirty_values,
+          return_doc: returnDocument ? 'true' : '',
+          return_id: returnId ? 'true' : '',
         },
         body: lines.join('\n'),
         contentType: JSONL,
         repeatable: action !== 'create',
       })
-      const { cluster } = await this.#open()
       const { text, complete } = await cluster.begun(response)
       return { results: importResults(text, complete, lines.length), busy: false }
     })
   }
 
   exportLines(options: ExportOptions, scope: SearchScope = {}): Promise<Outcome<AsyncIterable<string>>> {
-    const { filterBy, include, exclude } = options
+    const { filterBy, include: include_fields, exclude: exclude_fields } = options
     return attempt(async () => {
-      for (const fields of [include, exclude]) requireNoJoin(fields)
-      const filter = this.#filter(filterBy, scope)
-      const response = await this.#send({
-        method: 'GET',
-        path: await this.#documents('export'),
-        query: {
-          ...(filter && { filter_by: filter }),
-          ...(include && { include_fields: include }),
-          ...(exclude && { exclude_fields: exclude }),
-        },
-        repeatable: true,
-      })
+      for (const fields of [include_fields, exclude_fields]) requireNoJoin(fields)
+      const query = { filter_by: this.#filter(filterBy, scope), include_fields, exclude_fields }
       const { cluster } = await this.#open()
-      return cluster.pieces(response)
+      return cluster.pieces(await this.#send({ path: await this.#documents('export'), query }))
     })
   }
 
@@ -336,13 +306,8 @@ export class TypesenseStore implements DocumentStore {
   /** By POST: the address of a GET holds 4,000 characters only. @returns the reply of /multi_search */
   async #ask(params: SearchParameters, signal: AbortSignal | undefined): Promise<string> {
     const { engine } = await this.#open()
-    return this.#text({
-      method: 'POST',
-      path: '/multi_search',
-      body: JSON.stringify({ searches: [{ ...params, collection: engine.collection }] }),
-      repeatable: true,
-      signal,
-    })
+    const body = JSON.stringify({ searches: [{ ...params, collection: engine.collection }] })
+    return this.#text({ method: 'POST', path: '/multi_search', body, signal })
   }
 
   async #resultOf(text: string): Promise<SearchResult> {
@@ -358,19 +323,19 @@ export class TypesenseStore implements DocumentStore {
     return `${path}/documents${rest === undefined ? '' : `/${pathSegment(rest)}`}`
   }
 
-  async #call<Reply>(request: ClusterRequest): Promise<Reply> {
+  async #call<Reply>(request: Asked): Promise<Reply> {
     return parsed<Reply>(await this.#text(request))
   }
 
-  async #text(request: ClusterRequest): Promise<string> {
+  async #text(request: Asked): Promise<string> {
     const { cluster } = await this.#open()
     return cluster.text(await this.#send(request))
   }
 
   /** @throws ApiError for every reply but a success */
-  async #send(request: ClusterRequest): Promise<Response> {
+  async #send(request: Asked): Promise<Response> {
     const { cluster } = await this.#open()
-    const response = await cluster.fetch(request)
+    const response = await cluster.fetch({ method: 'GET', repeatable: true, ...request })
     if (response.ok) return response
     throw refusalOf(response.status, messageOf(await cluster.errorText(response)))
   }
@@ -387,9 +352,6 @@ function parsed<Reply>(text: string): Reply {
   if (!isObject(reply)) throw ofCluster('The Typesense cluster sent a reply that is not a JSON object.')
   return reply as Reply
 }
-
-const dirty = (dirtyValues: DirtyValues | undefined): Record<string, string> =>
-  dirtyValues ? { dirty_values: dirtyValues } : {}
 
 // =============================================================================
 // Reads what a Typesense cluster replies: its errors, fields and hits.
