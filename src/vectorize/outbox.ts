@@ -16,17 +16,18 @@ import { columnOf, fragment, hasRows, type SqlFragment } from '../search/fragmen
 import { isSameDirection } from '../search/vectors/packed-vectors'
 import { type Labels, sameLabels } from './labels'
 
-export interface VectorizedField {
+/** A row of `vectorize_fields`. Flags are 0 or 1. */
+export type VectorizedField = {
   slot: number
   dimensions: number
   /** the field or the collection is gone, and its vectors have to be removed */
-  retired: boolean
+  retired: number
   /** its vectors have labels in the index, except those in the outbox */
-  labelled: boolean
+  labelled: number
   /** a test has shown that the index finds this field's vectors by their labels */
-  proven: boolean
+  proven: number
   /** when that test last failed, in unix milliseconds */
-  triedAt: number | undefined
+  tried_at: number | null
 }
 
 /** A mutation that was sent. Its witnesses are documents whose vectors show whether it has arrived. */
@@ -48,24 +49,7 @@ export class VectorOutbox {
   }
 
   fields(): VectorizedField[] {
-    return this.#sql
-      .exec<{
-        slot: number
-        dimensions: number
-        retired: number
-        labelled: number
-        proven: number
-        tried_at: number | null
-      }>('SELECT * FROM vectorize_fields ORDER BY slot')
-      .toArray()
-      .map(({ slot, dimensions, retired, labelled, proven, tried_at }) => ({
-        slot,
-        dimensions,
-        retired: retired === 1,
-        labelled: labelled === 1,
-        proven: proven === 1,
-        triedAt: tried_at ?? undefined,
-      }))
+    return this.#sql.exec<VectorizedField>('SELECT * FROM vectorize_fields ORDER BY slot').toArray()
   }
 
   /**

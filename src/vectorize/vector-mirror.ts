@@ -161,7 +161,7 @@ export class VectorMirror implements VectorIndexes {
     const hasMoved = PROPERTIES.some((name) => old[name] !== undefined && old[name] !== chosen[name])
     const labels = this.#hasLabels
     for (const { slot, retired, labelled } of this.outbox.fields()) {
-      if (retired || (labelled === labels && !(labels && hasMoved))) continue
+      if (retired || (Boolean(labelled) === labels && !(labels && hasMoved))) continue
       this.outbox.relabel(slot, labels)
       this.#wake()
     }
@@ -440,14 +440,14 @@ export class VectorMirror implements VectorIndexes {
     }
   }
 
-  #isDue({ slot, retired, labelled, proven, triedAt }: VectorizedField): boolean {
+  #isDue({ slot, retired, labelled, proven, tried_at: triedAt }: VectorizedField): boolean {
     if (retired || !labelled || proven) return false
-    return triedAt === undefined || (this.#wanted.has(slot) && Date.now() - triedAt >= RETRY_MS)
+    return triedAt === null || (this.#wanted.has(slot) && Date.now() - triedAt >= RETRY_MS)
   }
 
-  #conclude({ slot, triedAt }: VectorizedField, seq: number, works: boolean): void {
+  #conclude({ slot, tried_at: triedAt }: VectorizedField, seq: number, works: boolean): void {
     if (works) {
-      if (triedAt !== undefined) this.outbox.relabel(slot, true)
+      if (triedAt !== null) this.outbox.relabel(slot, true)
       this.outbox.prove(slot, true)
     } else {
       this.log(
@@ -457,7 +457,7 @@ export class VectorMirror implements VectorIndexes {
     }
     // After a failure the vector may be found once it is sent again. After a late success this starts sending the
     // others.
-    if (!works || triedAt !== undefined) this.resend(slot, seq)
+    if (!works || triedAt !== null) this.resend(slot, seq)
   }
 
   /**

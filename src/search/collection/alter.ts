@@ -216,19 +216,13 @@ async function checkDocuments(store: Store, added: Field[]): Promise<void> {
   const fields = added.filter((field) => !isDynamic(field))
   if (fields.length === 0 || store.count === 0) return
   const plan = planOf({ ...store.schema, fields, slots: {} })
-  // If all new fields are optional, only documents that mention one of them can be wrong.
-  const mention = fields.every(({ optional }) => optional)
-    ? `AND (${fields.map(() => 'instr(body, ?) > 0').join(' OR ')})`
-    : ''
-  const mentions = mention === '' ? [] : fields.map(({ name }) => JSON.stringify(name.split('.').at(-1)))
-  const where = mentions.length > 50 ? '' : mention
   let after = -1
   for (;;) {
     const seqs = columnOf<number>(
       store.sql,
-      `SELECT seq FROM documents WHERE seq > ? ${where} ORDER BY seq LIMIT ${CHECK_STEP}`,
+      'SELECT seq FROM documents WHERE seq > ? ORDER BY seq LIMIT ?',
       after,
-      ...(where === '' ? [] : mentions),
+      CHECK_STEP,
     )
     for (const document of store.read(seqs, plan.vectors.length === 0, true).values()) {
       try {

@@ -48,9 +48,6 @@ export function clauseSelect(schema: StoredSchema, field: Field, clause: FilterC
  */
 let scratch: Uint16Array | undefined
 
-const copied = (offsets: Offsets, count: number): Offsets =>
-  count === offsets.length ? offsets : scratch!.slice(0, count)
-
 export function chosen(offsets: Offsets, passes: (at: number) => boolean): Offsets {
   scratch ??= new Uint16Array(BLOCK)
   let count = 0
@@ -58,7 +55,7 @@ export function chosen(offsets: Offsets, passes: (at: number) => boolean): Offse
     const at = offsets[index]!
     if (passes(at)) scratch[count++] = at
   }
-  return copied(offsets, count)
+  return count === offsets.length ? offsets : scratch.slice(0, count)
 }
 
 /** A polygon is the JSON of its corners. */
@@ -83,27 +80,15 @@ const ofStrings =
     const [fails, succeeds] = [1, 2]
     const known = new Uint8Array(words!.size)
     known[0] = fails
-    if (starts !== undefined) {
-      return chosen(offsets, (at) => {
-        for (let place = starts[at]!; place < starts[at + 1]!; place++) {
-          const id = Number(values[place])
-          if (known[id] === 0) known[id] = passes(words!, id) ? succeeds : fails
-          if (known[id] === succeeds) return !negated
-        }
-        return negated
-      })
-    }
-    const wanted = negated ? fails : succeeds
-    scratch ??= new Uint16Array(BLOCK)
-    let count = 0
-    for (let index = 0; index < offsets.length; index++) {
-      const at = offsets[index]!
-      const id = values[at] as number
-      if (known[id] === 0) known[id] = passes(words!, id) ? succeeds : fails
-      scratch[count] = at
-      if (known[id] === wanted) count++
-    }
-    return copied(offsets, count)
+    return chosen(offsets, (at) => {
+      const end = starts === undefined ? at + 1 : starts[at + 1]!
+      for (let place = starts === undefined ? at : starts[at]!; place < end; place++) {
+        const id = values[place] as number
+        if (known[id] === 0) known[id] = passes(words!, id) ? succeeds : fails
+        if (known[id] === succeeds) return !negated
+      }
+      return negated
+    })
   }
 
 /** Documents whose values pass. @param passes for documents with one value, if it alone decides */

@@ -397,17 +397,15 @@ const LONGEST_PATTERN = 46
  * A query for the words that contain a part and that a document has, the ones with the fewest other letters first:
  * rows of `word`.
  * @param extra how many characters may come before and after the part
- * @param vocabulary the table of the words that documents have; undefined if it may lack some
+ * @param vocabulary the table of the words that documents have
  */
 export function wordsAround(
   slot: FieldSlot,
   part: string,
   extra: { before: number; after: number },
   limit: number,
-  vocabulary: string | undefined,
+  vocabulary: string,
 ): SqlFragment {
-  const isAlive =
-    vocabulary === undefined ? '1' : `EXISTS (SELECT 1 FROM ${vocabulary} v WHERE v.term = w.word)`
   // LIKE uses the trigrams for parts of three characters or more. But words may contain its wildcards as plain
   // characters, so instr() decides. Words are sorted before they are looked up in the vocabulary, so that no more are
   // looked up than needed.
@@ -416,7 +414,7 @@ export function wordsAround(
        SELECT word FROM ${trigramTable(slot)}
         WHERE word LIKE ? AND instr(word, ?) BETWEEN 1 AND ? AND length(word) - instr(word, ?) + 1 - ? <= ?
         ORDER BY length(word), word)
-     SELECT word FROM w WHERE ${isAlive} LIMIT ?`,
+     SELECT word FROM w WHERE EXISTS (SELECT 1 FROM ${vocabulary} v WHERE v.term = w.word) LIMIT ?`,
     `%${beginning(part, LONGEST_PATTERN)}%`,
     part,
     extra.before + 1,

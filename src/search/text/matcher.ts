@@ -35,8 +35,6 @@ export class WordMatcher {
   #everyWord = false
   // Stemming is the expensive part, and the documents of a page share words.
   #known = new Map<string, { word: number; length: number } | null>()
-  // Highlights and text_match_info read the same values.
-  #seen = new Map<string, MarkedText>()
   /** @param analyzer that of the texts. Matchers of the same terms number their words alike, whatever the analyzer */
   constructor(terms: Term[], analyzer: Analyzer) {
     this.#analyzer = analyzer
@@ -112,14 +110,10 @@ export class WordMatcher {
 
   /** The tokens of a text, and those that match. */
   read(text: string): MarkedText {
-    const seen = this.#seen.get(text)
-    if (seen !== undefined) return seen
     // A page of hits can hold hundreds of thousands of words, nearly all plain ASCII. No strings are made for those.
     const { classes } = this.#analyzer
     const isPlain = classes !== undefined && /^[\0-\x7f]*$/.test(text)
-    const marked = isPlain ? this.#readPlain(text, classes) : this.#readTokens(text)
-    this.#seen.set(text, marked)
-    return marked
+    return isPlain ? this.#readPlain(text, classes) : this.#readTokens(text)
   }
 
   #readPlain(text: string, classes: Uint8Array): MarkedText {
