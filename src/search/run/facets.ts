@@ -34,7 +34,7 @@ import { groupsOfBlocks, NO_GROUP } from './grouping'
 import { highlightFacet } from './hits'
 import { shownOf } from './join-attach'
 import { excludesIn, type Joins } from './joins'
-import { Columns, eachBlock, type MatchSet, seqsOf, sizeOf } from './match-set'
+import { blocksOf, eachBlock, type MatchSet, seqsOf, sizeOf } from './match-set'
 import type { Pace } from './pace'
 
 /**
@@ -92,11 +92,11 @@ async function count(
   pace: Pace,
 ): Promise<void> {
   const by = order === undefined || order.by === 'value' ? undefined : order.by
-  const columns = new Columns(context, by === undefined ? [field] : [field, by])
+  const blockOf = blocksOf(context, by === undefined ? [field] : [field, by], pace)
   const groups = request.groupBy.length > 0 ? groupsOfBlocks(context, request, pace) : undefined
   await eachBlock(set, pace, (number, offsets) => {
-    const block = columns.block(field, number, pace, offsets)
-    const ranks = by && columns.block(by, number, pace, offsets)
+    const block = blockOf(field, number, offsets)
+    const ranks = by && blockOf(by, number, offsets)
     counting.add({ number, offsets, block, groupOf: groups?.(number, offsets), ranks })
   })
 }

@@ -13,7 +13,7 @@ import type { Candidates } from './candidates'
 import type { SearchContext } from './context'
 import { besidePinned, type Pinned, pinnedRow, placesOf } from './curate'
 import type { HitRow } from './hits'
-import { Columns, eachBlock, type MatchSet } from './match-set'
+import { type BlockOf, blocksOf, eachBlock, type MatchSet } from './match-set'
 import type { VectorSearch } from './nearest'
 import { type BlockOrder, First, type OrderOf, orderingOf, type Placed } from './order'
 import type { Pace } from './pace'
@@ -171,22 +171,20 @@ interface Part {
 
 class Grouping {
   readonly #parts: Part[]
-  readonly #columns: Columns
+  readonly #blockOf: BlockOf
   readonly #groupsMissing: boolean
-  readonly #pace: Pace
 
   constructor(context: SearchContext, { groupBy, groupMissingValues }: SearchRequest, pace: Pace) {
     const fields = groupBy.map((name) => findField(context.schema, name)!)
     this.#parts = fields.map((field) => ({ field, numbers: new Numbers(), pairs: new Numbers() }))
-    this.#columns = new Columns(context, fields)
+    this.#blockOf = blocksOf(context, fields, pace)
     this.#groupsMissing = groupMissingValues
-    this.#pace = pace
   }
 
   /** Returns the group of each document of a block: a number, or NO_GROUP. */
   groupsOf(number: number, offsets: Offsets): (at: number) => number {
     const parts = this.#parts.map((part) => {
-      const block = this.#columns.block(part.field, number, this.#pace, offsets)
+      const block = this.#blockOf(part.field, number, offsets)
       return {
         pairs: part.pairs,
         numberOf: isArray(part.field) ? listsOf(block, part) : scalarsOf(block, part),

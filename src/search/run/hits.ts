@@ -18,7 +18,7 @@ import type { Document, Highlight, Hit } from '../types'
 import type { OrderedMatch } from './candidates'
 import type { SearchContext } from './context'
 import { attachJoins } from './join-attach'
-import { Columns, setOf } from './match-set'
+import { blocksOf, setOf } from './match-set'
 import type { Pace } from './pace'
 import { type TextScore, wireFieldScore, wireScore } from './ranking/score'
 
@@ -219,9 +219,9 @@ function geoDistances(
   const set = setOf(rows.map(({ seq }) => seq))
   for (const key of sort) {
     if (key.kind !== 'geopoint') continue
-    const columns = new Columns(context, [key.field])
+    const blockOf = blocksOf(context, [key.field], pace)
     for (const [number, offsets] of set) {
-      const block = columns.block(key.field, number, pace, offsets)
+      const block = blockOf(key.field, number, offsets)
       for (const at of offsets) {
         const seq = number * BLOCK + at
         const meters = metersTo(key, block, at)

@@ -5,7 +5,6 @@
 
 import type { Filter } from '../filter/filter'
 import { fragment, type SqlFragment } from '../fragment'
-import type { Column } from '../schema/column'
 import { BLOCK, type Block, type Offsets } from '../schema/column'
 import type { Field } from '../types'
 import type { SearchContext } from './context'
@@ -20,24 +19,18 @@ export type Parts = (pace: Pace) => AsyncIterable<SqlFragment>
 /** Reading a block's values from memory takes about as long as SQLite takes for this many rows. */
 const ROWS_A_BLOCK = BLOCK / 64
 
-/** The columns that a search reads, by field. */
-export class Columns {
-  readonly #context: SearchContext
-  readonly #columns: ReadonlyMap<string, Column>
+/** The values of a field in a block. @param wanted the documents whose values are needed */
+export type BlockOf = (field: Field, number: number, wanted?: Offsets) => Block
 
-  constructor(context: SearchContext, fields: readonly Field[]) {
-    const columns = context.columns.columns(context.schema, [...new Set(fields)])
-    this.#context = context
-    this.#columns = new Map(columns.map((column) => [column.field.name, column]))
-  }
-
-  of = (field: Field): Column => this.#columns.get(field.name)!
-
-  /** The values of a field in a block. @param wanted the documents whose values are needed */
-  block(field: Field, number: number, pace: Pace, wanted?: Offsets): Block {
-    const { sql, columns } = this.#context
-    return columns.block(sql, this.of(field), number, pace.query, wanted)
-  }
+/** Reads the values of fields. */
+export function blocksOf(
+  { sql, schema, columns }: SearchContext,
+  fields: readonly Field[],
+  pace: Pace,
+): BlockOf {
+  const known = columns.columns(schema, [...new Set(fields)])
+  const byName = new Map(known.map((column) => [column.field.name, column]))
+  return (field, number, wanted) => columns.block(sql, byName.get(field.name)!, number, pace.query, wanted)
 }
 
 /**
@@ -139,19 +132,21 @@ export const minus = (set: MatchSet, others: MatchSet): MatchSet =>
 export const common = (set: MatchSet, others: MatchSet): MatchSet => chosen(set, others, true)
 
 /** The matches that are among others, or those that are not. */
-function chosen(set: MatchSet, others: MatchSet, areIn: boolean): MatchSet {
-  const left = new Map<number, Offsets>()
-  for (const [number, offsets] of set) {
-    const own = others.get(number)
-    if (own === undefined) {
-      if (!areIn) left.set(number, offsets)
-      continue
-    }
+const chosen = (set: MatchSet, others: MatchSet, areIn: boolean): MatchSet =>
+  chosenIn(set, (number) => {
+    const own = others.get(number) ?? new Uint16Array(0)
     let next = 0
-    const rest = offsets.filter((at) => {
+    return (at) => {
       while (next < own.length && own[next]! < at) next++
       return (own[next] === at) === areIn
-    })
+    }
+  })
+
+/** The matches that pass the test of their block, which is asked for them in ascending order. */
+export function chosenIn(set: MatchSet, testOf: (number: number) => (at: number) => boolean): MatchSet {
+  const left = new Map<number, Offsets>()
+  for (const [number, offsets] of set) {
+    const rest = offsets.filter(testOf(number))
     if (rest.length > 0) left.set(number, rest)
   }
   return left

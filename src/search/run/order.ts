@@ -21,7 +21,7 @@ import {
 import type { SearchContext } from './context'
 import { shownOf } from './join-attach'
 import { passingOf } from './kept-matches'
-import { Columns, eachBlock, type MatchSet, minus, seqsOf, setOf, sizeOf } from './match-set'
+import { type BlockOf, blocksOf, eachBlock, type MatchSet, minus, seqsOf, setOf, sizeOf } from './match-set'
 import { distancesTo, type VectorSearch } from './nearest'
 import type { Pace } from './pace'
 
@@ -68,7 +68,7 @@ export async function orderingOf(
 ): Promise<Ordering> {
   const { set, fit } = asked
   const fields = sort.flatMap((key) => (key.kind === 'field' || key.kind === 'geopoint' ? [key.field] : []))
-  const columns = new Columns(context, fields)
+  const blockOf = blocksOf(context, fields, pace)
   const keys: KeyOrder[] = []
   let vectors = 0
   let distances: BlockNumbers | undefined
@@ -83,10 +83,10 @@ export async function orderingOf(
         keys.push((number) => byPart((at) => sign * randomOf(key.seed, number * BLOCK + at)))
         break
       case 'field':
-        keys.push(byField(key, columns, pace))
+        keys.push(byField(key, blockOf))
         break
       case 'geopoint':
-        keys.push(byDistance(key, columns, pace))
+        keys.push(byDistance(key, blockOf))
         break
       case 'eval':
         keys.push(byNumbers(await scoresOf(context, key.cases, set, pace), sign, LAST))
@@ -129,14 +129,14 @@ export async function orderingOf(
   }
 }
 
-function byField(key: SortKey & { kind: 'field' }, columns: Columns, pace: Pace): KeyOrder {
+function byField(key: SortKey & { kind: 'field' }, blockOf: BlockOf): KeyOrder {
   const { field, decay } = key
   const sign = key.direction === 'ASC' ? -1 : 1
   const largest = isString(field) && key.direction === 'DESC' ? 'first' : 'last'
   const isFirst = (key.missing === 'normal' ? largest : key.missing) === 'first'
   const missing = isFirst ? Number.POSITIVE_INFINITY : LAST
   return (number, offsets) => {
-    const block = columns.block(field, number, pace, offsets)
+    const block = blockOf(field, number, offsets)
     if (block.words !== undefined) return byString(block.values, block.words, sign, isFirst)
     if (decay === undefined) return byNumber(block, sign, missing)
     return byPart((at) => {
@@ -149,10 +149,10 @@ function byField(key: SortKey & { kind: 'field' }, columns: Columns, pace: Pace)
 }
 
 /** By the distance from a place, of the nearest of a document's places. */
-function byDistance(key: SortKey & { kind: 'geopoint' }, columns: Columns, pace: Pace): KeyOrder {
+function byDistance(key: SortKey & { kind: 'geopoint' }, blockOf: BlockOf): KeyOrder {
   const sign = key.direction === 'ASC' ? -1 : 1
   return (number, offsets) => {
-    const block = columns.block(key.field, number, pace, offsets)
+    const block = blockOf(key.field, number, offsets)
     return byPart((at) => {
       const meters = metersTo(key, block, at)
       if (meters === undefined) return LAST

@@ -14,7 +14,7 @@ import type { SearchContext } from './context'
 import { besidePinned, type Pinned, withPinned } from './curate'
 import { type GroupHit, type Groups, groupsOf, groupValues } from './grouping'
 import { buildHits, type HitContext, type HitRow } from './hits'
-import { Columns, setOf, sizeOf } from './match-set'
+import { blocksOf, setOf, sizeOf } from './match-set'
 import type { VectorSearch } from './nearest'
 import { windowOf } from './order'
 import type { Pace } from './pace'
@@ -278,10 +278,10 @@ function diverseValues(
   pace: Pace,
 ): Map<number, Set<string>> {
   const rules = rulesOf(context.schema, field)
-  const columns = new Columns(context, [field])
+  const blockOf = blocksOf(context, [field], pace)
   const values = new Map<number, Set<string>>()
   for (const [number, offsets] of setOf(seqs)) {
-    const block = columns.block(field, number, pace, offsets)
+    const block = blockOf(field, number, offsets)
     for (const at of offsets) {
       const own = valuesAt(block, at)
       const texts = isString(field)

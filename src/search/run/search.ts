@@ -19,7 +19,7 @@ import type { StoredSchema } from '../schema/layout'
 import type { Curation, Diversity } from '../sets/curation'
 import type { Synonym } from '../sets/synonym'
 import { analyzerOf, type TextIndex, type TokenRules, WORDS } from '../text/analyzer'
-import { type ParsedQuery, rulesOf, type TextMatch } from '../text/query'
+import { type ParsedQuery, rulesOf } from '../text/query'
 import { SynonymIndex, type SynonymRules } from '../text/synonyms'
 import type { SearchParameters, SearchResult, SearchScope } from '../types'
 import { type Candidates, VectorsUnavailable } from '../vectors/vector-index'
@@ -39,7 +39,7 @@ import { fuseScores } from './fusion'
 import { searchJoins } from './join-answer'
 import { allMatches, filteredMatches, scoredMatches, wordsOf } from './kept-matches'
 import { type KeywordSearch, planKeywordSearch, requireInfix, withInfix } from './keyword-search'
-import { allDocuments, filteredIn, type MatchSet, minus, once, setOf } from './match-set'
+import { allDocuments, chosenIn, filteredIn, type MatchSet, minus, once, setOf } from './match-set'
 import {
   embedWords,
   meaningOf,
@@ -632,61 +632,36 @@ function effectiveFilter(
   const filter = new Filter(context.schema, request.filterBy, context.joins?.documents)
   const hidden = request.hiddenHits.length > 0 ? findRows(context.sql, request.hiddenHits) : new Map()
   const without = setOf([...new Set([...pinned.map(({ seq }) => seq), ...hidden.values()])])
-  return new Effective(context, filter, without, matchOfExcluded(context, request, query))
-}
-
-class Effective implements Conditions {
-  readonly isAll: boolean
-  readonly set = once((pace: Pace) => this.#all(pace))
-  readonly #context: SearchContext
-  readonly #filter: Filter
-  readonly #without: MatchSet
-  readonly #excluded: TextMatch | undefined
+  const excluded = matchOfExcluded(context, request, query)
+  const isAll = filter.isAll && without.size === 0 && excluded === undefined
   /** by block: which documents were tested, and which have passed. A search asks for the same ones again and again. */
-  readonly #known = new Map<number, { tested: Uint8Array; passed: Uint8Array }>()
-
-  constructor(context: SearchContext, filter: Filter, without: MatchSet, excluded: TextMatch | undefined) {
-    this.#context = context
-    this.#filter = filter
-    this.#without = without
-    this.#excluded = excluded
-    this.isAll = filter.isAll && without.size === 0 && excluded === undefined
+  const known = new Map<number, { tested: Uint8Array; passed: Uint8Array }>()
+  const knownOf = (number: number) => {
+    const own = known.get(number) ?? { tested: new Uint8Array(BLOCK), passed: new Uint8Array(BLOCK) }
+    known.set(number, own)
+    return own
   }
-
-  async among(set: MatchSet, pace: Pace): Promise<MatchSet> {
-    if (this.isAll) return set
-    const excluded = this.#excluded && (await allMatches(this.#context, wordsOf(this.#excluded), pace)).set
-    const left = minus(minus(set, this.#without), excluded ?? new Map())
-    if (this.#filter.isAll) return left
-    const untested = new Map<number, Uint16Array>()
-    for (const [number, offsets] of left) {
-      const tested = this.#knownOf(number).tested
-      const others = offsets.filter((at) => tested[at] === 0)
-      if (others.length > 0) untested.set(number, others)
-    }
-    await filteredIn(this.#context, this.#filter, untested, pace, (number, offsets, passed) => {
-      const known = this.#knownOf(number)
-      for (const at of offsets) known.tested[at] = 1
-      for (const at of passed) known.passed[at] = 1
+  const among = async (set: MatchSet, pace: Pace): Promise<MatchSet> => {
+    if (isAll) return set
+    const unwanted = excluded && (await allMatches(context, wordsOf(excluded), pace)).set
+    const left = minus(minus(set, without), unwanted ?? new Map())
+    if (filter.isAll) return left
+    const untested = chosenIn(left, (number) => {
+      const { tested } = knownOf(number)
+      return (at) => tested[at] === 0
     })
-    const passing = new Map<number, Uint16Array>()
-    for (const [number, offsets] of left) {
-      const { passed } = this.#knownOf(number)
-      const own = offsets.filter((at) => passed[at] === 1)
-      if (own.length > 0) passing.set(number, own)
-    }
-    return passing
+    await filteredIn(context, filter, untested, pace, (number, offsets, passed) => {
+      const own = knownOf(number)
+      for (const at of offsets) own.tested[at] = 1
+      for (const at of passed) own.passed[at] = 1
+    })
+    return chosenIn(left, (number) => {
+      const { passed } = knownOf(number)
+      return (at) => passed[at] === 1
+    })
   }
-
-  #knownOf(number: number) {
-    const known = this.#known.get(number) ?? { tested: new Uint8Array(BLOCK), passed: new Uint8Array(BLOCK) }
-    this.#known.set(number, known)
-    return known
-  }
-
-  async #all(pace: Pace): Promise<MatchSet> {
-    return this.among(await allDocuments(this.#context, pace), pace)
-  }
+  const set = once(async (pace: Pace) => among(await allDocuments(context, pace), pace))
+  return { isAll, among, set }
 }
 
 /** The filters of a search: its own and those of its order. */

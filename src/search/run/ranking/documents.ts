@@ -17,7 +17,7 @@ import {
   textMatches,
 } from '../candidates'
 import type { SearchContext } from '../context'
-import { allMatches, filteredMatches, wordsOf } from '../kept-matches'
+import { allMatches, wordsOf } from '../kept-matches'
 import { type MatchSet, minus, partsOf, seqsOf, sizeOf } from '../match-set'
 import { byNumbers, firstOf, orderOf, windowOf } from '../order'
 import type { Pace } from '../pace'
@@ -209,27 +209,20 @@ export const FEW = 64
 /** The order of BM25. */
 export const BY_TEXT: SortKey = { kind: 'text_match', buckets: undefined, direction: 'DESC' }
 
-/** The best matches of an expression, and the number of all. */
-export interface Counted {
-  rows: OrderedMatch[]
-  found: number
-}
-
 /**
  * A window of some matches of an expression by BM25, in one statement: whatever part of them it is asked for, FTS5 reads all
  * documents of each word.
- * @param all what the expression matches
- * @param set some of these
+ * @param set some of what the expression matches
  */
 export async function bestMatches(
   context: SearchContext,
   match: TextMatch,
-  all: MatchSet,
   set: MatchSet,
   top: Top,
   pace: Pace,
 ): Promise<OrderedMatch[]> {
   const { sql } = context
+  const all = (await allMatches(context, wordsOf(match), pace)).set
   const found = sizeOf(set)
   const others = sizeOf(all) - found
   const list = others < found ? not(oneOf(seqsOf(minus(all, set)))) : oneOf(seqsOf(set))
@@ -237,20 +230,6 @@ export async function bestMatches(
   const { offset, limit, sort } = top
   const { best } = await bestByScore(sql, parts, offset + limit, sort.length === 1, pace)
   return (await windowOf(context, candidatesOf(best, true, false), sort, top, pace)).rows
-}
-
-/** The best matches of a question by BM25, and the number of all. */
-export async function bestOfQuestion(
-  context: SearchContext,
-  match: TextMatch,
-  filter: Conditions,
-  top: Top | undefined,
-  pace: Pace,
-): Promise<Counted> {
-  const { set, size: found } = await filteredMatches(context, match, filter, pace)
-  if (top === undefined) return { rows: [], found }
-  const all = filter.isAll ? set : (await allMatches(context, wordsOf(match), pace)).set
-  return { rows: await bestMatches(context, match, all, set, top, pace), found }
 }
 
 /** A window of a set by the length of a field, the shortest first. */

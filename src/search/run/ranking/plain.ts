@@ -57,17 +57,7 @@ import {
   withSimilar,
   withSpacing,
 } from '../query-words'
-import {
-  bestMatches,
-  bestOfQuestion,
-  type Counted,
-  FEW,
-  firstByLength,
-  hasLength,
-  type Ranking,
-  type Scored,
-  wordsIn,
-} from './documents'
+import { bestMatches, FEW, firstByLength, hasLength, type Ranking, type Scored, wordsIn } from './documents'
 import { costOf, type TextScore } from './score'
 
 /** With this many informative words, a query counts as a question. */
@@ -89,7 +79,7 @@ interface PlainSearch {
   /** where to look first; undefined if any word is enough, and BM25 ranks */
   tiers: (() => Tier[]) | undefined
   /** the best matches, if BM25 ranks and they were asked for */
-  top?: Counted
+  top?: { rows: OrderedMatch[]; found: number }
 }
 
 /**
@@ -179,10 +169,17 @@ async function answerOf(
   const columns = columnsOf(context, { ...request, index })
   const words = matchExpression(any, excluded, columns, 'OR')
   const match = { match: words, table: index.table, rank: rankOf(context, request) }
-  const ranked = await bestOfQuestion(context, match, filter, top, pace)
-  if (ranked.found <= found) return undefined
-  const { set } = await filteredMatches(context, match, filter, pace)
-  return { terms: any, match, matches: set, tiers: undefined, index, ...(top && { top: ranked }) }
+  const { set, size } = await filteredMatches(context, match, filter, pace)
+  if (size <= found) return undefined
+  const rows = top && (await bestMatches(context, match, set, top, pace))
+  return {
+    terms: any,
+    match,
+    matches: set,
+    tiers: undefined,
+    index,
+    ...(rows && { top: { rows, found: size } }),
+  }
 }
 
 const foundBy = ({ matches: { size } }: { matches: Matches }): number =>
@@ -569,8 +566,7 @@ async function others(
   }
   const { match, shortest } = tier
   if (shortest !== undefined) return firstByLength(context, set, wordsIn(match.table, shortest), window, pace)
-  const all = (await allMatches(context, wordsOf(match), pace)).set
-  return bestMatches(context, match, all, set, { ...window, sort }, pace)
+  return bestMatches(context, match, set, { ...window, sort }, pace)
 }
 
 function append(page: RankedPage, some: { row: OrderedMatch; text: TextScore }[]): void {
