@@ -4,7 +4,7 @@ import { go, place, to } from '../address'
 import { key, mapped, Refusal, read, send, useLoaded, useRead } from '../api'
 import { type Assistant, type Choices, loadChoices } from '../chat/choices'
 import { Button } from '../parts/button'
-import { CheckField, Form, optionsOf, SelectField, TextField, useDraft } from '../parts/form'
+import { CheckField, Form, optionsOf, SelectField, useDraft } from '../parts/form'
 import { many } from '../parts/format'
 import { ListPage } from '../parts/list'
 import { NotFound, Page, Problem, Shown } from '../parts/page'
@@ -121,7 +121,7 @@ const wayOf = (handover: AssistantBody['handover']): keyof typeof WAYS => {
 }
 
 function AssistantForm({ name, body, choices, saved }: FormProps) {
-  const { draft, set, field, check } = useDraft({
+  const { draft, set, text, choice, check } = useDraft({
     ...body,
     as: name ?? '',
     system_prompt: body.system_prompt ?? '',
@@ -165,15 +165,12 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
         </span>
       }
     >
-      {name === undefined && (
-        <TextField
-          label="Name"
-          required
-          pattern="[a-z0-9\-]{1,64}"
-          title="1 to 64 lower-case letters, digits and hyphens"
-          {...field('as')}
-        />
-      )}
+      {name === undefined &&
+        text('as', 'Name', {
+          required: true,
+          pattern: '[a-z0-9\\-]{1,64}',
+          title: '1 to 64 lower-case letters, digits and hyphens',
+        })}
       {draft.searches ? (
         <p class="hint">
           It has searches of its own, on {draft.searches.map(({ collection }) => collection).join(', ')}:
@@ -214,49 +211,36 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
         }
         change={(chosen) => set({ model: chosen })}
       />
-      <TextField
-        label="Instructions"
-        rows={4}
-        placeholder="Leave empty to use the model's prompt"
-        {...field('system_prompt')}
-      />
-      <TextField label="First questions, one a line" rows={3} {...field('questions')} />
-      <TextField
-        label="Allowed websites (one per line)"
-        rows={2}
-        placeholder="Empty: every origin"
-        {...field('origins')}
-      />
-      <CheckField label="Suggest what to ask next" {...check('followups')} />
-      <CheckField label="Let its pages search while somebody types" {...check('search')} />
-      <CheckField label="Take texts and PDFs with a question" {...check('attachments')} />
+      {text('system_prompt', 'Instructions', {
+        rows: 4,
+        placeholder: "Leave empty to use the model's prompt",
+      })}
+      {text('questions', 'First questions, one a line', { rows: 3 })}
+      {text('origins', 'Allowed websites (one per line)', { rows: 2, placeholder: 'Empty: every origin' })}
+      {check('followups', 'Suggest what to ask next')}
+      {check('search', 'Let its pages search while somebody types')}
+      {check('attachments', 'Take texts and PDFs with a question')}
       <CheckField
         label="Let the model ask for further searches, at the price of two calls"
         checked={draft.retrieval === 'agentic'}
         change={(looksAgain) => set({ retrieval: looksAgain ? 'agentic' : 'plain' })}
       />
-      <SelectField label="How visitors reach people" {...field('people')} options={Object.entries(WAYS)} />
+      {choice('people', 'How visitors reach people', Object.entries(WAYS))}
       {draft.people !== '' && (
         <>
-          <TextField
-            label={draft.people === 'url' ? 'Address' : 'Webhook'}
-            required
-            placeholder={
-              draft.people === 'url' ? 'mailto:help@example.com' : 'https://desk.example.com/parley'
-            }
-            hint={
+          {text('reachedAt', draft.people === 'url' ? 'Address' : 'Webhook', {
+            required: true,
+            placeholder:
+              draft.people === 'url' ? 'mailto:help@example.com' : 'https://desk.example.com/parley',
+            hint:
               draft.people === 'webhook' &&
-              'It gets the form and the conversation, signed. `GET /assistants/NAME` has the secret to check that.'
-            }
-            {...field('reachedAt')}
-          />
-          <TextField
-            label="Offer it after so many declined answers"
-            pattern="10|[1-9]"
-            title="1 to 10"
-            placeholder="Empty: the button alone"
-            {...field('after')}
-          />
+              'It gets the form and the conversation, signed. `GET /assistants/NAME` has the secret to check that.',
+          })}
+          {text('after', 'Offer it after so many declined answers', {
+            pattern: '10|[1-9]',
+            title: '1 to 10',
+            placeholder: 'Empty: the button alone',
+          })}
         </>
       )}
     </Form>

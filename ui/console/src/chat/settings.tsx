@@ -1,7 +1,7 @@
 /** What is asked: an assistant, or a collection by way of a conversation model. Kept in the tab, and named by a link. */
 import { signal } from '@preact/signals'
 import { conversationAt, place } from '../address'
-import { CheckField, type Draft, FormDialog, SelectField, TextField, useDraft } from '../parts/form'
+import { type Draft, FormDialog, useDraft } from '../parts/form'
 import { many } from '../parts/format'
 import type { Chat } from './chat'
 import type { Choices } from './choices'
@@ -153,7 +153,7 @@ export function SettingsDialog({ chat, choices, close }: DialogProps) {
       close={close}
     >
       <SettingsFields choices={choices} of={asked} />
-      <CheckField label="Suggest what to ask next" {...check('followups')} />
+      {check('followups', 'Suggest what to ask next')}
       <p class="hint" role="status">
         {begins &&
           own &&
@@ -169,48 +169,35 @@ interface FieldsProps {
 }
 
 /** The fields of what is asked: the same in the chat, beside an answer, and for a set of questions. */
-export const SettingsFields = ({ choices, of: { draft, field } }: FieldsProps) => (
+export const SettingsFields = ({ choices, of: { draft, text, choice } }: FieldsProps) => (
   <>
-    {choices.assistants && choices.assistants.length > 0 && (
-      <SelectField
-        label="Ask"
-        {...field('assistant')}
-        options={[
+    {choices.assistants &&
+      choices.assistants.length > 0 &&
+      choice(
+        'assistant',
+        'Ask',
+        [
           ['', 'A collection directly'],
           ...choices.assistants.map(({ name }) => [name, `The assistant ${name}`] as const),
-        ]}
-        hint="An assistant brings its own collections, model and instructions."
-      />
-    )}
+        ],
+        { hint: 'An assistant brings its own collections, model and instructions.' },
+      )}
     {draft.assistant === '' && (
       <>
-        <TextField
-          label="Collection"
-          {...field('collection')}
-          options={choices.collections?.map(({ name }) => name) ?? []}
-          required
-        />
-        <TextField
-          label="Conversation model"
-          {...field('model')}
-          options={choices.models?.map(({ id }) => id) ?? []}
-          required
-        />
-        <TextField
-          label="Fields to search"
-          {...field('fields')}
-          placeholder="all that can be searched"
-          hint="Names separated by commas, such as title,text."
-        />
-        <TextField
-          label="Documents per search"
-          type="number"
-          min="1"
-          max="250"
-          placeholder="10"
-          {...field('limit')}
-        />
-        <TextField label="Filter" placeholder="tags:=guide" {...field('filter')} />
+        {text('collection', 'Collection', {
+          options: choices.collections?.map(({ name }) => name) ?? [],
+          required: true,
+        })}
+        {text('model', 'Conversation model', {
+          options: choices.models?.map(({ id }) => id) ?? [],
+          required: true,
+        })}
+        {text('fields', 'Fields to search', {
+          placeholder: 'all that can be searched',
+          hint: 'Names separated by commas, such as title,text.',
+        })}
+        {text('limit', 'Documents per search', { type: 'number', min: '1', max: '250', placeholder: '10' })}
+        {text('filter', 'Filter', { placeholder: 'tags:=guide' })}
       </>
     )}
   </>

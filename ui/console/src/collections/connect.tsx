@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { to } from '../address'
 import { send } from '../api'
 import { Button } from '../parts/button'
-import { Dialog, Form, SelectField, TextField, useDraft } from '../parts/form'
+import { Dialog, Form, SelectField, useDraft } from '../parts/form'
 import { many } from '../parts/format'
 import { Schema } from './schema'
 import { type Collection, type Engine, pathOf } from './wire'
@@ -44,7 +44,7 @@ const Connected = ({ collection }: { collection: Collection }) => (
 )
 
 function ConnectForm({ of, done }: { of: Collection | undefined; done: (made: Collection) => void }) {
-  const { draft, set, field } = useDraft(() =>
+  const { draft, set, text, choice } = useDraft(() =>
     of?.engine ? draftFrom(of.name, of.engine) : draftOf('typesense'),
   )
   const { type, signIn } = draft
@@ -69,40 +69,29 @@ function ConnectForm({ of, done }: { of: Collection | undefined; done: (made: Co
         options={Object.entries(ENGINES).map(([id, { title }]) => [id, title] as const)}
         change={(engine) => set({ ...draftOf(engine as EngineType), name: draft.name })}
       />
-      {of === undefined && <TextField label="Name in Parley" {...field('name')} required />}
-      {engine.example !== '' && (
-        <TextField
-          label="Nodes"
-          rows={3}
-          required
-          placeholder={engine.example}
-          {...field('nodes')}
-          hint="One URL on each line. Parley must be allowed to call these hosts (ALLOWED_HOSTS)."
-        />
-      )}
-      {engine.signIns.length > 1 && (
-        <SelectField
-          label="Credentials"
-          {...field('signIn')}
-          options={engine.signIns.map((id) => [id, SIGN_INS[id]] as const)}
-        />
-      )}
-      {signIn === 'password' && <TextField label="User" {...field('user')} required />}
-      {signIn === 'api_token' && <TextField label="Account ID" {...field('account')} required />}
-      {signIn !== 'none' && (
-        <TextField
-          label={signIn === 'password' ? 'Password' : SIGN_INS[signIn]}
-          type="password"
-          {...field('secret')}
-          required
-          hint="It is stored encrypted, sent to the nodes only, and never shown again."
-        />
-      )}
-      <TextField
-        label={engine.there}
-        {...field('there')}
-        placeholder={draft.name || 'the same name as in Parley'}
-      />
+      {of === undefined && text('name', 'Name in Parley', { required: true })}
+      {engine.example !== '' &&
+        text('nodes', 'Nodes', {
+          rows: 3,
+          required: true,
+          placeholder: engine.example,
+          hint: 'One URL on each line. Parley must be allowed to call these hosts (ALLOWED_HOSTS).',
+        })}
+      {engine.signIns.length > 1 &&
+        choice(
+          'signIn',
+          'Credentials',
+          engine.signIns.map((id) => [id, SIGN_INS[id]] as const),
+        )}
+      {signIn === 'password' && text('user', 'User', { required: true })}
+      {signIn === 'api_token' && text('account', 'Account ID', { required: true })}
+      {signIn !== 'none' &&
+        text('secret', signIn === 'password' ? 'Password' : SIGN_INS[signIn], {
+          type: 'password',
+          required: true,
+          hint: 'It is stored encrypted, sent to the nodes only, and never shown again.',
+        })}
+      {text('there', engine.there, { placeholder: draft.name || 'the same name as in Parley' })}
     </Form>
   )
 }

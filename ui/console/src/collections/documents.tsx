@@ -225,20 +225,15 @@ interface DocumentFormProps {
 export function DocumentForm({ title, properties, long, save, close }: DocumentFormProps) {
   const all = Object.entries(properties)
   const rest = Object.fromEntries(all.filter(([, value]) => typeof value !== 'string'))
-  const { draft: texts, field } = useDraft<Record<string, string>>(
+  const { draft: texts, text } = useDraft<Record<string, string>>(
     Object.fromEntries(all.filter((entry): entry is [string, string] => typeof entry[1] === 'string')),
   )
   const [others, setOthers] = useState(JSON.stringify(rest, null, 2))
   return (
     <FormDialog title={title} close={close} save={async () => save({ ...texts, ...objectIn(others) })} wide>
-      {Object.keys(texts).map((name) => (
-        <TextField
-          key={name}
-          label={name}
-          {...((name === long || String(properties[name]).length > LINE) && { rows: 12 })}
-          {...field(name)}
-        />
-      ))}
+      {Object.keys(texts).map((name) =>
+        text(name, name, { ...((name === long || String(properties[name]).length > LINE) && { rows: 12 }) }),
+      )}
       <details open={all.length > 0 && Object.keys(texts).length === 0}>
         <summary>Other properties</summary>
         <TextField

@@ -6,7 +6,7 @@ import { TITLES, titleOf } from '../chat/insight'
 import { changeDocument, DocumentForm, EditDocument, pathOfDocument } from '../collections/documents'
 import { type Collection, type Doc, type Field, pathOf } from '../collections/wire'
 import { Button } from '../parts/button'
-import { Form, TextField, useDraft } from '../parts/form'
+import { Form, useDraft } from '../parts/form'
 import { Problem } from '../parts/page'
 
 export interface Change {
@@ -99,7 +99,7 @@ function Synonym({ name, question, document, changed }: RuleProps) {
   const [lacking = ''] = own
     .filter((word) => document && !theirs.includes(word))
     .sort((a, b) => b.length - a.length)
-  const { draft, field } = useDraft({ from: lacking, to: '' })
+  const { draft, text } = useDraft({ from: lacking, to: '' })
   const save = async () => {
     const synonyms = [draft.from, draft.to]
     const says = `“${draft.from}” and “${draft.to}” find each other in ${name}.`
@@ -111,19 +111,14 @@ function Synonym({ name, question, document, changed }: RuleProps) {
         For a question in other words than the document’s: every search of {name} for one word finds the
         other, too.
       </p>
-      <TextField label="Word of the question" required options={own} {...field('from')} />
-      <TextField
-        label="Word of the document"
-        required
-        options={theirs.slice(0, MOST_WORDS)}
-        {...field('to')}
-      />
+      {text('from', 'Word of the question', { required: true, options: own })}
+      {text('to', 'Word of the document', { required: true, options: theirs.slice(0, MOST_WORDS) })}
     </Way>
   )
 }
 
 function Pin({ name, question, document, changed }: RuleProps) {
-  const { draft, field } = useDraft({ words: question })
+  const { draft, text } = useDraft({ words: question })
   const title = document ? `“${titleOf(document)}”` : 'the document'
   const save = async () => {
     const { words } = draft
@@ -140,7 +135,7 @@ function Pin({ name, question, document, changed }: RuleProps) {
         Searches of {name} with these words have {title} before all others. Fewer words fit more questions. An
         earlier document for the same words gives way.
       </p>
-      <TextField label="When a question has the words" required {...field('words')} />
+      {text('words', 'When a question has the words', { required: true })}
     </Way>
   )
 }

@@ -15,7 +15,7 @@ import { addressOf, alone, askAgain, parseAddress, readSide, type Side } from '.
 import { faultsOf } from '../conversations/record'
 import { Faults, Said } from '../conversations/said'
 import { Button } from '../parts/button'
-import { Form, optionsOf, SearchBox, SelectField, TextField, useDraft, useTyped } from '../parts/form'
+import { Form, optionsOf, SearchBox, SelectField, useDraft, useTyped } from '../parts/form'
 import { List } from '../parts/list'
 import { NotFound, Page, Problem, Shown, Step } from '../parts/page'
 import { Prose } from '../parts/prose'
@@ -282,7 +282,7 @@ function Again({ side, asked }: { side: Side; asked: ChatSettings }) {
 /** Puts the question into a set, with what a right answer is known by. */
 function Keep({ asked, question, source }: { asked: ChatSettings; question: string; source: string }) {
   const sets = useLoaded('sets', listSets)
-  const { draft, field } = useDraft({ name: '', source, words: '' })
+  const { draft, text } = useDraft({ name: '', source, words: '' })
   const [kept, setKept] = useState('')
   const save = async () => {
     const relevant = draft.source.split(',').flatMap((id) => id.trim() || [])
@@ -299,15 +299,13 @@ function Keep({ asked, question, source }: { asked: ChatSettings; question: stri
   return (
     <Form class="form" action="Keep in a question set" save={save}>
       <div class="split">
-        <TextField
-          label="Question set"
-          required
-          options={sets.data?.map(({ name }) => name)}
-          {...field('name')}
-          hint="One that is there, or the name of a new one."
-        />
-        <TextField label="Document that answers" {...field('source')} hint="Its id." />
-        <TextField label="Words that a right answer says" {...field('words')} />
+        {text('name', 'Question set', {
+          required: true,
+          options: sets.data?.map(({ name }) => name),
+          hint: 'One that is there, or the name of a new one.',
+        })}
+        {text('source', 'Document that answers', { hint: 'Its id.' })}
+        {text('words', 'Words that a right answer says')}
       </div>
       {kept !== '' && (
         <p role="status">

@@ -4,7 +4,7 @@ import { to } from '../address'
 import { mapped, send, useRead } from '../api'
 import type { Assistant } from '../chat/choices'
 import { Button, Copy } from '../parts/button'
-import { Dialog, Form, FormDialog, optionsOf, SelectField, TextField, useDraft } from '../parts/form'
+import { Dialog, type Draft, Form, FormDialog, optionsOf, SelectField, useDraft } from '../parts/form'
 import { many, when } from '../parts/format'
 import { ListPage } from '../parts/list'
 
@@ -77,7 +77,7 @@ const inSeconds = (days: string): number => Math.floor(Date.now() / 1_000) + Num
 /** What can change of a key. What it may do, and where, stays: others hold it for that. */
 function EditKey({ of, close }: { of: Key; close: () => void }) {
   const { id, description, expires_at: ends, limits = {} } = of
-  const { draft, field } = useDraft({
+  const { draft, text } = useDraft({
     description,
     origins: limits.allowed_origins?.join(' ') ?? '',
     turns: String(limits.turns_per_day ?? ''),
@@ -98,32 +98,25 @@ function EditKey({ of, close }: { of: Key; close: () => void }) {
   }
   return (
     <FormDialog title="Edit the key" save={save} close={close}>
-      <TextField label="Description" {...field('description')} />
-      {limits.assistant !== undefined && (
-        <TextField
-          label="Allowed websites"
-          placeholder="all, or https://www.example.com"
-          required={limits.allowed_origins !== undefined}
-          {...field('origins')}
-        />
-      )}
-      <Limits field={field} days={ends < NEVER ? `until ${when(ends * 1_000)}` : 'never'} />
+      {text('description', 'Description')}
+      {limits.assistant !== undefined &&
+        text('origins', 'Allowed websites', {
+          placeholder: 'all, or https://www.example.com',
+          required: limits.allowed_origins !== undefined,
+        })}
+      <Limits text={text} days={ends < NEVER ? `until ${when(ends * 1_000)}` : 'never'} />
     </FormDialog>
   )
 }
 
+type LimitName = 'turns' | 'tokens' | 'days'
+
 /** @param days what stands for the days until it expires while nothing is written there */
-const Limits = ({
-  field,
-  days,
-}: {
-  field: (name: 'turns' | 'tokens' | 'days') => { value: string; change: (value: string) => void }
-  days: string
-}) => (
+const Limits = ({ text, days }: Pick<Draft<Record<LimitName, string>>, 'text'> & { days: string }) => (
   <>
-    <TextField label="Questions per day" type="number" min="1" placeholder="no limit" {...field('turns')} />
-    <TextField label="Tokens per day" type="number" min="1" placeholder="no limit" {...field('tokens')} />
-    <TextField label="Expires after days" type="number" min="1" placeholder={days} {...field('days')} />
+    {text('turns', 'Questions per day', { type: 'number', min: '1', placeholder: 'no limit' })}
+    {text('tokens', 'Tokens per day', { type: 'number', min: '1', placeholder: 'no limit' })}
+    {text('days', 'Expires after days', { type: 'number', min: '1', placeholder: days })}
   </>
 )
 
@@ -132,7 +125,7 @@ const wordsOf = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
 function NewKey({ close }: { close: () => void }) {
   const assistants = useRead<{ assistants: Assistant[] }>('/assistants')
   const [kind, setKind] = useState<'page' | 'search'>('page')
-  const { draft, field } = useDraft({
+  const { draft, set, text } = useDraft({
     description: '',
     assistant: '',
     scope: '',
@@ -221,22 +214,18 @@ function NewKey({ close }: { close: () => void }) {
                 </>
               )
             }
-            change={field('assistant').change}
+            change={(assistant) => set({ assistant })}
           />
         )}
-        <TextField
-          label={kind === 'page' ? 'Allowed websites' : 'Collections'}
-          placeholder={kind === 'page' ? 'all, or https://www.example.com' : 'all, or names with commas'}
-          {...field('scope')}
-        />
-        <TextField
-          label="Description"
-          placeholder={kind === 'page' ? `page of ${chosen}` : 'search only'}
-          {...field('description')}
-        />
+        {text('scope', kind === 'page' ? 'Allowed websites' : 'Collections', {
+          placeholder: kind === 'page' ? 'all, or https://www.example.com' : 'all, or names with commas',
+        })}
+        {text('description', 'Description', {
+          placeholder: kind === 'page' ? `page of ${chosen}` : 'search only',
+        })}
         <details>
           <summary>Limits</summary>
-          <Limits field={field} days="never" />
+          <Limits text={text} days="never" />
         </details>
       </Form>
     </Dialog>

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import { read, send, server, useAction, useLoaded, useRead } from '../api'
 import { loadChoices, type Model } from '../chat/choices'
 import { Button } from '../parts/button'
-import { changesOf, FormDialog, objectIn, TextField, useDraft } from '../parts/form'
+import { changesOf, type Draft, FormDialog, objectIn, useDraft } from '../parts/form'
 import { duration } from '../parts/format'
 import { ListPage } from '../parts/list'
 
@@ -110,7 +110,7 @@ const EXAMPLES = [
 export const pathOf = (id: string): string => `/conversations/models/${encodeURIComponent(id)}`
 
 export function NewModel({ close }: { close: () => void }) {
-  const { draft, field } = useDraft({ id: '', name: 'local/extractive', apiKey: '', url: '' })
+  const { draft, text } = useDraft({ id: '', name: 'local/extractive', apiKey: '', url: '' })
   const isOpenAi = draft.name.startsWith('openai/')
   const save = async () => {
     const history = `${draft.id}_history`
@@ -135,36 +135,25 @@ export function NewModel({ close }: { close: () => void }) {
       save={save}
       close={close}
     >
-      <TextField label="Name" {...field('id')} required />
-      <ModelName {...field('name')} />
-      {!/^(local|cloudflare)\//.test(draft.name) && (
-        <TextField
-          label="The provider's API key"
-          type="password"
-          {...field('apiKey')}
-          hint="It is stored encrypted, and never shown again."
-        />
-      )}
-      {isOpenAi && (
-        <TextField
-          label="Address"
-          {...field('url')}
-          placeholder="https://api.openai.com, or any server that speaks its API"
-        />
-      )}
+      {text('id', 'Name', { required: true })}
+      {modelName({ text })}
+      {!/^(local|cloudflare)\//.test(draft.name) &&
+        text('apiKey', "The provider's API key", {
+          type: 'password',
+          hint: 'It is stored encrypted, and never shown again.',
+        })}
+      {isOpenAi &&
+        text('url', 'Address', { placeholder: 'https://api.openai.com, or any server that speaks its API' })}
     </FormDialog>
   )
 }
 
-const ModelName = (field: { value: string; change: (value: string) => void }) => (
-  <TextField
-    label="Language model"
-    required
-    options={EXAMPLES}
-    hint="Provider and model, such as openai/gpt-4o-mini. local/extractive is built in."
-    {...field}
-  />
-)
+const modelName = ({ text }: Pick<Draft<{ name: string }>, 'text'>) =>
+  text('name', 'Language model', {
+    required: true,
+    options: EXAMPLES,
+    hint: 'Provider and model, such as openai/gpt-4o-mini. local/extractive is built in.',
+  })
 
 /** What the form has a field for. The rest is JSON. */
 const FIELDS = [
@@ -189,7 +178,7 @@ export function EditModel({ model, close }: { model: Model; close: () => void })
   const rest = Object.fromEntries(
     Object.entries(stored).filter(([name]) => !FIELDS.some((field) => field === name)),
   )
-  const { draft, field } = useDraft({
+  const { draft, text } = useDraft({
     name: model.model_name,
     apiKey: '',
     prompt: textOf(stored.system_prompt),
@@ -215,57 +204,39 @@ export function EditModel({ model, close }: { model: Model; close: () => void })
   }
   return (
     <FormDialog title={`Edit ${id}`} busy="Asking the provider …" save={save} close={close} wide>
-      <ModelName {...field('name')} />
-      {!draft.name.startsWith('local/') && (
-        <TextField
-          label="The provider's API key"
-          type="password"
-          {...field('apiKey')}
-          placeholder={'api_key' in model ? 'stays as it is' : ''}
-          hint="It is stored encrypted, and never shown again. Another provider or address needs it again."
-        />
-      )}
-      <TextField
-        label="System prompt"
-        rows={5}
-        {...field('prompt')}
-        placeholder="Leave empty to use the built-in prompt"
-      />
+      {modelName({ text })}
+      {!draft.name.startsWith('local/') &&
+        text('apiKey', "The provider's API key", {
+          type: 'password',
+          placeholder: 'api_key' in model ? 'stays as it is' : '',
+          hint: 'It is stored encrypted, and never shown again. Another provider or address needs it again.',
+        })}
+      {text('prompt', 'System prompt', { rows: 5, placeholder: 'Leave empty to use the built-in prompt' })}
       <div class="split">
-        <TextField
-          label="Temperature"
-          type="number"
-          min="0"
-          max="2"
-          step="any"
-          placeholder="as the provider has it"
-          {...field('temperature')}
-        />
-        <TextField label="Tokens per answer" type="number" min="1" {...field('length')} />
-        <TextField
-          label="Conversations expire after days"
-          type="number"
-          min="0"
-          step="any"
-          {...field('days')}
-        />
-        <TextField label="Fallbacks" placeholder="other models, with commas" {...field('fallbacks')} />
+        {text('temperature', 'Temperature', {
+          type: 'number',
+          min: '0',
+          max: '2',
+          step: 'any',
+          placeholder: 'as the provider has it',
+        })}
+        {text('length', 'Tokens per answer', { type: 'number', min: '1' })}
+        {text('days', 'Conversations expire after days', { type: 'number', min: '0', step: 'any' })}
+        {text('fallbacks', 'Fallbacks', { placeholder: 'other models, with commas' })}
       </div>
       <details>
         <summary>All other settings</summary>
-        <TextField
-          label="JSON"
-          rows={8}
-          code
-          required
-          {...field('rest')}
-          hint={
+        {text('rest', 'JSON', {
+          rows: 8,
+          code: true,
+          required: true,
+          hint: (
             <>
               Addresses, budgets and parameters, <a href="/docs/models.html">as the API has them</a>. A
               property that you remove is taken away. Secrets are not shown, and stay.
             </>
-          }
-        />
+          ),
+        })}
       </details>
     </FormDialog>
   )

@@ -5,23 +5,38 @@ import { Refusal, useAction } from '../api'
 import { Button, Icon, Tool } from './button'
 import { Problem } from './page'
 
+type More<P> = Omit<P, 'label' | 'value' | 'change' | 'options'>
+
 /**
  * What is typed into a form, by name.
  * @param changed what a change makes of it, if it does more than replace parts
- * @returns the draft, what changes parts of it, and the properties of a field for one of its texts, or for one of its yes and no
+ * @returns the draft, what changes parts of it, and a labelled field for one of its texts, choices or yes and no
  */
 export function useDraft<T extends object>(begin: T | (() => T), changed: Change<T> = merged) {
   const [draft, setDraft] = useState(begin)
   const set = (part: Partial<T>) => setDraft((before) => changed(before, part))
-  const field = (name: TextsOf<T>) => ({
+  const field = (name: keyof T, label: string) => ({
+    label,
     value: String(draft[name]),
     change: (value: string) => set({ [name]: value } as Partial<T>),
   })
-  const check = (name: ChecksOf<T>) => ({
-    checked: draft[name] === true,
-    change: (checked: boolean) => set({ [name]: checked } as Partial<T>),
-  })
-  return { draft, set, field, check }
+  return {
+    draft,
+    set,
+    text: (name: TextsOf<T>, label: string, more: More<TextFieldProps> & Options = {}) => (
+      <TextField key={name} {...more} {...field(name, label)} />
+    ),
+    choice: (name: TextsOf<T>, label: string, options: Choices, more: More<SelectFieldProps> = {}) => (
+      <SelectField {...more} {...field(name, label)} options={options} />
+    ),
+    check: (name: ChecksOf<T>, label: string) => (
+      <CheckField
+        label={label}
+        checked={draft[name] === true}
+        change={(checked) => set({ [name]: checked } as Partial<T>)}
+      />
+    ),
+  }
 }
 
 const PAUSE_MS = 250
@@ -85,14 +100,17 @@ function Labelled({ id: given, label, hint, children }: LabelledProps) {
 
 type InputProps = 'pattern' | 'title' | 'required' | 'placeholder' | 'min' | 'max' | 'step' | 'disabled'
 
-interface TextFieldProps extends FieldProps, Pick<InputHTMLAttributes, InputProps> {
+interface Options {
+  /** what may be chosen, besides anything else */
+  options?: readonly string[] | undefined
+}
+
+interface TextFieldProps extends FieldProps, Options, Pick<InputHTMLAttributes, InputProps> {
   type?: 'text' | 'password' | 'number' | 'url'
   /** lines of a text of several; absent: one line */
   rows?: number
   /** whether it is code */
   code?: boolean
-  /** what may be chosen, besides anything else */
-  options?: readonly string[] | undefined
   onBlur?: () => void
 }
 
@@ -176,10 +194,12 @@ export const FilterBox = ({ label, placeholder, value, change, done }: FilterBox
   </label>
 )
 
+/** What is sent, and what is shown of it. */
+type Choices = readonly (readonly [string, string])[]
+
 interface SelectFieldProps extends FieldProps {
   id?: string
-  /** what is sent, and what is shown of it */
-  options: readonly (readonly [string, string])[]
+  options: Choices
   required?: boolean
   /** whether its label is for screen readers alone */
   bare?: boolean

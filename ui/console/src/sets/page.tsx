@@ -8,7 +8,7 @@ import { Refusal, useAction, useKept, useLoaded } from '../api'
 import { loadChoices } from '../chat/choices'
 import { type ChatSettings, described, SettingsFields, settings } from '../chat/settings'
 import { Button } from '../parts/button'
-import { CheckField, FormDialog, TextField, useDraft } from '../parts/form'
+import { CheckField, FormDialog, useDraft } from '../parts/form'
 import { ago, many, when } from '../parts/format'
 import { ListPage, Table } from '../parts/list'
 import { Card, Empty, Page, Problem, Shown } from '../parts/page'
@@ -252,19 +252,19 @@ function questionsIn(text: string) {
 /** The questions of a new set, or of one that changes. */
 export function SetDialog({ set, close }: { set?: QuestionSet; close: () => void }) {
   const {
-    draft: { name, text },
+    draft: { name, lines },
     set: change,
-    field,
+    text,
   } = useDraft({
     name: set?.name ?? '',
-    text: set?.questions.map((each) => JSON.stringify(each)).join('\n') ?? '',
+    lines: set?.questions.map((each) => JSON.stringify(each)).join('\n') ?? '',
   })
   const take = async (file: File | undefined) => {
     if (!file) return
-    change({ text: await file.text(), name: name || file.name.replace(/\.\w+$/, '') })
+    change({ lines: await file.text(), name: name || file.name.replace(/\.\w+$/, '') })
   }
   const save = async () => {
-    const questions = questionsIn(text)
+    const questions = questionsIn(lines)
     if (questions.length === 0) throw refused('there is no question in it')
     if (set) return changeSet(set.name, (before) => ({ ...before, questions }))
     if (await readSet(name)) throw refused(`there is a set ${name} already`)
@@ -279,22 +279,20 @@ export function SetDialog({ set, close }: { set?: QuestionSet; close: () => void
       drop={take}
       wide
     >
-      {!set && <TextField label="Name" required {...field('name')} />}
-      <TextField
-        label="Questions"
-        rows={8}
-        code
-        required
-        placeholder={EXAMPLE}
-        {...field('text')}
-        hint={
+      {!set && text('name', 'Name', { required: true })}
+      {text('lines', 'Questions', {
+        rows: 8,
+        code: true,
+        required: true,
+        placeholder: EXAMPLE,
+        hint: (
           <>
             One a line, as <code>parley eval</code> takes them: behind <code>=&gt;</code> the words that a
             right answer says, or nothing where it should be declined, and behind <code>@</code> the documents
             that answer. Lines of JSON are taken too. Paste them, drop a file here, or choose one.
           </>
-        }
-      />
+        ),
+      })}
       <div>
         <label class="field-label" for="set-file">
           From a file

@@ -3,7 +3,7 @@
 import { summaryOf } from '../../../../scripts/parley/eval/outcomes.mjs'
 import { useLoaded } from '../api'
 import { loadChoices } from '../chat/choices'
-import { CheckField, Form, optionsOf, SelectField, useDraft } from '../parts/form'
+import { Form, optionsOf, useDraft } from '../parts/form'
 import { count, when } from '../parts/format'
 import { Card } from '../parts/page'
 import { changeSet, type QuestionSet, type Run } from './store'
@@ -17,7 +17,7 @@ const EVERY: Record<string, string> = {
 
 export function Schedule({ set, changed }: { set: QuestionSet; changed: () => void }) {
   const choices = useLoaded('choices', loadChoices)
-  const { draft, field, check } = useDraft({
+  const { draft, choice, check } = useDraft({
     every: set.every_hours === undefined ? '' : String(set.every_hours),
     after: set.after_import ?? false,
     judge: set.judge ?? '',
@@ -37,15 +37,12 @@ export function Schedule({ set, changed }: { set: QuestionSet; changed: () => vo
     <Card title="Ask it by itself">
       <Form class="form" save={save}>
         <div class="split">
-          <SelectField label="How often" {...field('every')} options={Object.entries(every)} />
-          <SelectField
-            label="Judge"
-            {...field('judge')}
-            options={[['', 'Words and sources alone'], ...optionsOf(models)]}
-            hint="A language model that grades each answer beside what its words say. It costs a call for each question."
-          />
+          {choice('every', 'How often', Object.entries(every))}
+          {choice('judge', 'Judge', [['', 'Words and sources alone'], ...optionsOf(models)], {
+            hint: 'A language model that grades each answer beside what its words say. It costs a call for each question.',
+          })}
         </div>
-        <CheckField label="After each import into one of its collections" {...check('after')} />
+        {check('after', 'After each import into one of its collections')}
       </Form>
     </Card>
   )

@@ -3,7 +3,7 @@ import { nameOf } from '../../../../scripts/parley/import/site.mjs'
 import { to } from '../address'
 import { mapped, send, useAction, useRead } from '../api'
 import { Button } from '../parts/button'
-import { CheckField, FormDialog, TextField, useDraft } from '../parts/form'
+import { FormDialog, useDraft } from '../parts/form'
 import { ago, many, when } from '../parts/format'
 import { ListPage } from '../parts/list'
 import { Problem } from '../parts/page'
@@ -100,7 +100,7 @@ function ReadNow({ source, done }: { source: Source; done: () => void }) {
 
 /** A new source, or what is to change about one. */
 function SourceDialog({ source, close }: { source?: Source; close: () => void }) {
-  const { draft, field, check } = useDraft({
+  const { draft, text, check } = useDraft({
     url: source?.url ?? '',
     collection: source?.collection ?? '',
     base: source?.base_url ?? '',
@@ -128,35 +128,28 @@ function SourceDialog({ source, close }: { source?: Source; close: () => void })
         })
       }
     >
-      <TextField
-        label="Address"
-        type="url"
-        required
-        placeholder="https://docs.example.com/"
-        {...field('url')}
-        hint="A website, a sitemap or a feed. Or a Git archive, https://github.com/OWNER/REPO/archive/refs/heads/main.tar.gz, with #FOLDER for a part of it. Or a bucket of R2, r2://NAME/FOLDER/."
-      />
-      <TextField
-        label="Collection"
-        required
-        placeholder="a new one, or one that was imported"
-        {...field('collection')}
-      />
-      {/^r2:|\.(?:tar\.gz|tgz)(?:#|$)/i.test(url) && (
-        <TextField
-          label="Where its files are read on the web"
-          type="url"
-          placeholder="optional, such as https://docs.example.com/"
-          {...field('base')}
-        />
-      )}
+      {text('url', 'Address', {
+        type: 'url',
+        required: true,
+        placeholder: 'https://docs.example.com/',
+        hint: 'A website, a sitemap or a feed. Or a Git archive, https://github.com/OWNER/REPO/archive/refs/heads/main.tar.gz, with #FOLDER for a part of it. Or a bucket of R2, r2://NAME/FOLDER/.',
+      })}
+      {text('collection', 'Collection', {
+        required: true,
+        placeholder: 'a new one, or one that was imported',
+      })}
+      {/^r2:|\.(?:tar\.gz|tgz)(?:#|$)/i.test(url) &&
+        text('base', 'Where its files are read on the web', {
+          type: 'url',
+          placeholder: 'optional, such as https://docs.example.com/',
+        })}
       {source && (
         <>
-          <TextField label="Read again after hours" type="number" min="0.25" step="any" {...field('hours')} />
-          <TextField label="Pages at most" type="number" min="1" {...field('most')} />
+          {text('hours', 'Read again after hours', { type: 'number', min: '0.25', step: 'any' })}
+          {text('most', 'Pages at most', { type: 'number', min: '1' })}
         </>
       )}
-      <CheckField label="Remove what is gone" {...check('prune')} />
+      {check('prune', 'Remove what is gone')}
     </FormDialog>
   )
 }

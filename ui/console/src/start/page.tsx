@@ -10,7 +10,7 @@ import { go, place, to, toConversation } from '../address'
 import { type Refusal, server, useAction, useLoaded } from '../api'
 import { listed, loadChoices } from '../chat/choices'
 import { Button, Copy } from '../parts/button'
-import { Form, optionsOf, SelectField, TextField, useDraft } from '../parts/form'
+import { Form, optionsOf, SelectField, useDraft } from '../parts/form'
 import { collectionName } from '../parts/format'
 import { Page, Problem, Shown, Step } from '../parts/page'
 import { isNew, looksOf, questionsOf, type Source, type Title } from './site'
@@ -141,7 +141,7 @@ export default function Start() {
 function MakeAssistant({ name, collection, made }: { name: string; collection: string; made: () => void }) {
   const {
     draft: { model, apiKey },
-    field,
+    text,
   } = useDraft({ model: BUILT_IN, apiKey: '' })
   const save = async () => {
     await makeAssistant(server as never, { name, collection, model, ...(apiKey !== '' && { apiKey }) })
@@ -149,16 +149,12 @@ function MakeAssistant({ name, collection, made }: { name: string; collection: s
   }
   return (
     <Form class="form" action="Make the assistant" busy="Making it …" save={save}>
-      <TextField
-        label="Language model"
-        options={MODELS}
-        required
-        {...field('model')}
-        hint={`${BUILT_IN} needs no account: it picks and cites sentences. A language model writes answers of its own.`}
-      />
-      {!/^(local|cloudflare)\//.test(model) && (
-        <TextField label="The provider's API key" type="password" {...field('apiKey')} />
-      )}
+      {text('model', 'Language model', {
+        options: MODELS,
+        required: true,
+        hint: `${BUILT_IN} needs no account: it picks and cites sentences. A language model writes answers of its own.`,
+      })}
+      {!/^(local|cloudflare)\//.test(model) && text('apiKey', "The provider's API key", { type: 'password' })}
     </Form>
   )
 }
