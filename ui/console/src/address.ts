@@ -14,7 +14,7 @@ export const pageOf = (source: string): string =>
   `/document#${source.split('/').map(encodeURIComponent).join('/')}`
 
 /** The text that an encoding stands for; a text that is no encoding stands for itself. */
-export function decoded(text: string): string {
+function decoded(text: string): string {
   try {
     return decodeURIComponent(text)
   } catch {
@@ -30,7 +30,7 @@ interface Place {
   query: URLSearchParams
 }
 
-export function parse(text: string): Place {
+function parse(text: string): Place {
   const inside = text.replace(/^#/, '')
   if (inside === '/' || !inside.startsWith('/')) {
     return {

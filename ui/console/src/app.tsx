@@ -95,7 +95,7 @@ class Boundary extends Component<{ children: ComponentChildren }, { fault?: unkn
 // =============================================================================
 // Asks for an API key, and says why when it was refused.
 
-export function SignIn() {
+function SignIn() {
   useTitle('')
   const [value, setValue] = useState('')
   const [remember, setRemember] = useState(false)

@@ -274,7 +274,7 @@ interface TurnProps {
   inspect: () => void
 }
 
-export function TurnItem({ turn, host, chat, inspected, inspect }: TurnProps) {
+function TurnItem({ turn, host, chat, inspected, inspect }: TurnProps) {
   const holder = useRef<HTMLDivElement>(null)
   const view = useRef<TurnView>(undefined)
   // A drawing of many deltas, once a frame.
@@ -336,7 +336,7 @@ export function TurnItem({ turn, host, chat, inspected, inspect }: TurnProps) {
 
 const draft = new Draft(location.origin, 'console')
 
-export function Composer({ chat, started }: { chat: Chat; started: boolean }) {
+function Composer({ chat, started }: { chat: Chat; started: boolean }) {
   const [text, setText] = useState(draft.text)
   const isTooLong = text.length > LONGEST_QUESTION
   const type = (typed: string) => {
@@ -420,7 +420,7 @@ interface WelcomeProps {
 
 const MOST = 6
 
-export function Welcome({ chat, choices, settled, open }: WelcomeProps) {
+function Welcome({ chat, choices, settled, open }: WelcomeProps) {
   const { data, error } = choices
   const lost = chat.lost.value
   if (lost !== undefined) {

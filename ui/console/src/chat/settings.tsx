@@ -118,7 +118,7 @@ export function inSentence({
 }
 
 /** What a change makes of settings: to change one collection replaces several. */
-export function changed({ searches, ...before }: ChatSettings, part: Partial<ChatSettings>): ChatSettings {
+function changed({ searches, ...before }: ChatSettings, part: Partial<ChatSettings>): ChatSettings {
   const keeps = searches && Object.keys(part).every((name) => name === 'followups' || name === 'model')
   return { ...before, ...(keeps && { searches }), ...part }
 }

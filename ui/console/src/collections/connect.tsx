@@ -100,7 +100,7 @@ function ConnectForm({ of, done }: { of: Collection | undefined; done: (made: Co
 // The engines that a collection can be connected to, and what each needs: pure.
 
 type EngineType = 'typesense' | 'opensearch' | 'ai-search'
-export type SignIn = 'api_key' | 'password' | 'api_token' | 'none'
+type SignIn = 'api_key' | 'password' | 'api_token' | 'none'
 
 const SIGN_INS: Record<SignIn, string> = {
   api_key: 'API key',

@@ -9,7 +9,16 @@ import { changesOf, Dialog, FormDialog, objectIn, TextField, useDraft } from '..
 import { count, many } from '../parts/format'
 import { List, Pager, Raw } from '../parts/list'
 import { Problem } from '../parts/page'
-import { type Collection, type Doc, excerpt, pathOf, type SearchResult, textFields } from './wire'
+import {
+  type Collection,
+  type Doc,
+  excerpt,
+  isVector,
+  namesOf,
+  pathOf,
+  type SearchResult,
+  textFields,
+} from './wire'
 
 /** A document in a row: its title, the beginning of its text and its id. */
 export const Cells = ({ of }: { of: Doc }) => (
@@ -36,10 +45,7 @@ export function Documents({ collection, changed }: { collection: Collection; cha
     per_page: String(PAGE),
     page: String(page),
     ...(textFields(collection).length > 0 && { query_by: textFields(collection)[0]! }),
-    exclude_fields: collection.fields
-      .filter(({ type }) => type === 'float[]')
-      .map((field) => field.name)
-      .join(','),
+    exclude_fields: namesOf(collection, isVector),
   })
   const list = useRead<SearchResult>(`${pathOf(name)}/documents/search?${params}`)
   const [shown, setShown] = useState<Doc>()
@@ -251,7 +257,7 @@ export function DocumentForm({ title, properties, long, save, close }: DocumentF
 }
 
 /** The passages of a document: what a model reads of it when a prompt has no room for all of it. */
-export function Passages({ document }: { document: Doc }) {
+function Passages({ document }: { document: Doc }) {
   const long = Object.entries(document).filter(
     (entry): entry is [string, string] => typeof entry[1] === 'string' && entry[1].length > LONG_TEXT,
   )

@@ -134,7 +134,7 @@ const VIEWS: Record<string, (collection: Collection, changed: () => void) => Com
     ),
 }
 
-export function CollectionPage({ name, tab }: { name: string; tab: string }) {
+function CollectionPage({ name, tab }: { name: string; tab: string }) {
   const loaded = useCollection(name)
   const { data } = loaded
   const [isConnecting, setConnecting] = useState(false)

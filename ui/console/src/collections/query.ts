@@ -1,5 +1,5 @@
 /** A search of a collection, as its address names it and as the server is asked. Pure. */
-import { type Collection, textFields, vectorField } from './wire'
+import { type Collection, isVector, namesOf, textFields, vectorField } from './wire'
 
 /** By what is searched. */
 export type By = 'both' | 'words' | 'meaning'
@@ -63,14 +63,8 @@ export function searchParams(
     q: q === '' ? '*' : q,
     query_by: fields.join(','),
     per_page: String(PER_PAGE),
-    facet_by: collection.fields
-      .filter(({ facet }) => facet)
-      .map(({ name }) => name)
-      .join(','),
-    exclude_fields: collection.fields
-      .filter(({ type }) => type === 'float[]')
-      .map(({ name }) => name)
-      .join(','),
+    facet_by: namesOf(collection, ({ facet }) => facet),
+    exclude_fields: namesOf(collection, isVector),
     ...(isWeighted && { query_by_weights: fields.map((name) => weights.get(name) ?? 1).join(',') }),
     ...(isHybrid && alpha !== '' && q !== '' && { vector_query: `${vector.name}:([], alpha: ${alpha})` }),
     ...(filter !== '' && { filter_by: filter }),

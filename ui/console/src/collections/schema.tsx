@@ -64,13 +64,11 @@ export function Schema({ collection: { name, fields }, remove }: SchemaProps) {
           'Field',
           'Type',
           'Options',
-          ...(remove
-            ? [
-                <span key="remove" class="hidden">
-                  Remove
-                </span>,
-              ]
-            : []),
+          remove && (
+            <span key="remove" class="hidden">
+              Remove
+            </span>
+          ),
         ]}
         rows={fields.map((field) => ({
           key: field.name,
@@ -88,17 +86,15 @@ export function Schema({ collection: { name, fields }, remove }: SchemaProps) {
               {field.optional && <span class="badge">optional</span>}
               {!field.index && <span class="badge">stored only</span>}
             </span>,
-            ...(remove
-              ? [
-                  <Tool
-                    icon="bin"
-                    label={`Remove the field ${field.name}`}
-                    title="Remove"
-                    key="remove"
-                    onClick={() => setRemoving(field.name)}
-                  />,
-                ]
-              : []),
+            remove && (
+              <Tool
+                icon="bin"
+                label={`Remove the field ${field.name}`}
+                title="Remove"
+                key="remove"
+                onClick={() => setRemoving(field.name)}
+              />
+            ),
           ],
         }))}
       />

@@ -270,7 +270,7 @@ interface WeightsProps {
 
 const SHARES = ['0', '0.2', '0.4', '0.6', '0.8', '1']
 
-export function Weights({ collection, query: { by, weights, alpha }, change }: WeightsProps) {
+function Weights({ collection, query: { by, weights, alpha }, change }: WeightsProps) {
   const isHybrid = vectorField(collection) !== undefined && by === 'both'
   const fields = by === 'meaning' && vectorField(collection) ? [] : textFields(collection)
   if (fields.length === 0) return null

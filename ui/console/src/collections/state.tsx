@@ -28,12 +28,7 @@ export function EngineLine({ engine }: { engine: Engine }) {
   return (
     <p class="hint">
       Lives in {engineName(engine.type)}
-      {there !== undefined && (
-        <>
-          {' '}
-          as <code>{there}</code>
-        </>
-      )}
+      {there !== undefined && [' as ', <code key="there">{there}</code>]}
       {engine.nodes && engine.nodes.length > 0 && <>, at {engine.nodes.join(', ')}</>}.
       {engine.error && <> {engine.error}</>}
     </p>

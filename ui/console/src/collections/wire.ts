@@ -69,6 +69,15 @@ export const needsWords = ({ engine }: Collection): boolean => engine?.type === 
 /** Whether documents are read and written by Parley. AI Search manages its own. */
 export const hasDocuments = ({ engine }: Collection): boolean => engine?.type !== 'ai-search'
 
+/** The names of some fields, as parameters of searches have them. */
+export const namesOf = ({ fields }: Collection, isMeant: (field: Field) => unknown): string =>
+  fields
+    .filter(isMeant)
+    .map(({ name }) => name)
+    .join(',')
+
+export const isVector = ({ type }: Field): boolean => type === 'float[]'
+
 export const vectorField = ({ fields }: Collection): Field | undefined =>
   fields.find(({ type, embed }) => type === 'float[]' && embed)
 

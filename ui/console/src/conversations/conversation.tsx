@@ -8,10 +8,10 @@ import type { PromptSource } from '../chat/wire'
 import { Button } from '../parts/button'
 import { Confirm } from '../parts/form'
 import { download, duration, many, when } from '../parts/format'
-import { Card, Page, Shown } from '../parts/page'
+import { Badges, Card, Page, Shown } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { asMarkdown, failedTurns, faultsOf, type RecordedTurn, readConversation } from './record'
-import { Doubted, Faults, Said } from './said'
+import { Doubted, Said } from './said'
 
 export function ConversationPage({ id }: { id: string }) {
   const loaded = useLoaded(`conversation ${id}`, (signal) => readConversation(id, signal))
@@ -127,7 +127,7 @@ function Turn({ of, turn, called }: TurnProps) {
         <span>{when(created_at)}</span>
         <span>{usage.model}</span>
         {timings.finished !== undefined && <span>{duration(timings.finished)}</span>}
-        <Faults of={faultsOf(turn)} />
+        <Badges of={faultsOf(turn)} kind="warn" />
         <Button label="Ask again" kind="pill" icon="again" onClick={() => askAgain(question)} />
         <Button
           label="Fix this answer"

@@ -96,16 +96,15 @@ const DAY_MS = 86_400_000
 const NAMES = ['q', 'user', 'rating', 'only', 'days'] as const
 type Filters = Record<(typeof NAMES)[number], string>
 
-export function filters(): Filters {
+function filters(): Filters {
   const { query } = place.value
-  const of = (name: keyof Filters) => query.get(name) ?? ''
-  return { q: of('q'), user: of('user'), rating: of('rating'), only: of('only'), days: of('days') }
+  return Object.fromEntries(NAMES.map((name) => [name, query.get(name) ?? ''])) as Filters
 }
 
-export const isFiltered = (given: Filters): boolean => NAMES.some((name) => given[name] !== '')
+const isFiltered = (given: Filters): boolean => NAMES.some((name) => given[name] !== '')
 
 /** @param now milliseconds */
-export const filterOf = ({ q, user, rating, only, days }: Filters, now = Date.now()): ListFilter => ({
+const filterOf = ({ q, user, rating, only, days }: Filters, now = Date.now()): ListFilter => ({
   q: q.trim(),
   user_id: user,
   rating,
@@ -117,24 +116,14 @@ export const filterOf = ({ q, user, rating, only, days }: Filters, now = Date.no
 const set = (next: Partial<Filters>) =>
   go(to(['conversations'], { ...filters(), ...next }), { replace: true })
 
-/** What each narrows by: nothing, and the others in their order. */
+/** What each narrows by: its label and its name, nothing, and the others in their order. */
 const CHOICES = [
-  { label: 'Rating', name: 'rating', any: 'Any rating', others: { down: 'Rated bad', up: 'Rated good' } },
-  {
-    label: 'Answers',
-    name: 'only',
-    any: 'Any answer',
-    others: { unanswered: 'Cites nothing', failed: 'Failed' },
-  },
-  {
-    label: 'Time',
-    name: 'days',
-    any: 'Any time',
-    others: { 1: 'The last day', 7: 'The last 7 days', 30: 'The last 30 days' },
-  },
+  ['Rating', 'rating', 'Any rating', { down: 'Rated bad', up: 'Rated good' }],
+  ['Answers', 'only', 'Any answer', { unanswered: 'Cites nothing', failed: 'Failed' }],
+  ['Time', 'days', 'Any time', { 1: 'The last day', 7: 'The last 7 days', 30: 'The last 30 days' }],
 ] as const
 
-export function FilterForm() {
+function FilterForm() {
   const given = filters()
   const { q, user } = given
   const [words, setWords] = useTyped(q, (typed) => set({ q: typed }))
@@ -150,7 +139,7 @@ export function FilterForm() {
         change={setName}
         done={(user) => set({ user })}
       />
-      {CHOICES.map(({ label, name, any, others }) => (
+      {CHOICES.map(([label, name, any, others]) => (
         <SelectField
           key={name}
           label={label}

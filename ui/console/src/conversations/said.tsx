@@ -1,8 +1,10 @@
 /** What is said of an answer: by people, and by the documents, which support its sentences or do not. */
+
 import { REASONS } from '../../../widget/src/feedback-view'
 import { WORDS } from '../chat/words'
 import { Icon } from '../parts/button'
 import { many, when } from '../parts/format'
+import { Badges } from '../parts/page'
 import type { GivenFeedback, RecordedTurn } from './record'
 
 export function Said({ feedback }: { feedback: GivenFeedback[] | undefined }) {
@@ -20,15 +22,7 @@ export function Said({ feedback }: { feedback: GivenFeedback[] | undefined }) {
             {each.own && ' · yours'}
             <span class="soft"> · {when(each.updated_at)}</span>
             {each.comment !== undefined && <p dir="auto">{each.comment}</p>}
-            {each.reasons && (
-              <p class="line">
-                {each.reasons.map((reason) => (
-                  <span key={reason} class="badge">
-                    {inWords(reason)}
-                  </span>
-                ))}
-              </p>
-            )}
+            <Badges of={each.reasons?.map(inWords) ?? []} />
           </div>
         </li>
       ))}
@@ -39,18 +33,6 @@ export function Said({ feedback }: { feedback: GivenFeedback[] | undefined }) {
 /** A reason as the widget words it, or in the words of whoever gave it. */
 const inWords = (reason: string): string =>
   Object.hasOwn(REASONS, reason) ? WORDS[REASONS[reason]!] : reason
-
-/** What speaks against an answer. */
-export const Faults = ({ of }: { of: string[] }) =>
-  of.length > 0 && (
-    <span class="line">
-      {of.map((each) => (
-        <span key={each} class="badge warn">
-          {each}
-        </span>
-      ))}
-    </span>
-  )
 
 function titleOf({ rating, score }: GivenFeedback): string {
   const rated = rating === 'up' ? 'Good answer' : rating === 'down' ? 'Bad answer' : 'Comment'

@@ -16,10 +16,9 @@ import { addressOf } from '../compare/side'
 import { Button } from '../parts/button'
 import { ago, csv, download, likeness, many, share } from '../parts/format'
 import { Item, List } from '../parts/list'
-import { Page, Tabs } from '../parts/page'
+import { Badges, Page, Tabs } from '../parts/page'
 import { TESTER } from '../sets/store'
 import { type Group, grouped, joined, listConversations, readConversation } from './record'
-import { Faults } from './said'
 
 export const ConversationTabs = ({ current }: { current: string }) => (
   <Tabs
@@ -230,7 +229,7 @@ function GroupItem({ group, nearest }: { group: Group; nearest: Nearest | undefi
       }
     >
       <span class="badge">{many(group.length, 'time')}</span>
-      <Faults of={faultsIn(group)} />
+      <Badges of={faultsIn(group)} kind="warn" />
       <div class="line">
         <Button label="Fix" icon="edit" href={to(['fix'], { a })} />
         <Button label="Write a page" icon="plus" href={to(['fix'], { a, write: '1' })} />

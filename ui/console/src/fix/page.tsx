@@ -13,11 +13,11 @@ import { type Collection, type Doc, pathOf, type SearchResult } from '../collect
 import { Answer, useSide } from '../compare/page'
 import { addressOf, alone, askAgain, parseAddress, readSide, type Side } from '../compare/side'
 import { faultsOf } from '../conversations/record'
-import { Faults, Said } from '../conversations/said'
+import { Said } from '../conversations/said'
 import { Button } from '../parts/button'
 import { Form, optionsOf, SearchBox, SelectField, useDraft, useTyped } from '../parts/form'
 import { List } from '../parts/list'
-import { NotFound, Page, Problem, Shown, Step } from '../parts/page'
+import { Badges, NotFound, Page, Problem, Shown, Step } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { asksOf, changeSet, listSets, readSet, TESTER, writeSet } from '../sets/store'
 import { type Change, Done, rulesKnown, Ways } from './change'
@@ -70,7 +70,7 @@ function Steps({ side, choices }: { side: Side; choices: Choices }) {
   return (
     <ol class="steps wide">
       <Step title="The answer">
-        <Faults of={faultsOf(turn)} />
+        <Badges of={faultsOf(turn)} kind="warn" />
         {/* Once there is a new answer, it stands beside that one. */}
         <details open={!isAsked} class="weights">
           <summary>What was answered, and what the model read</summary>
@@ -260,7 +260,7 @@ function Again({ side, asked }: { side: Side; asked: ChatSettings }) {
                     aria-label={`The answer ${NAMES[at]?.toLowerCase()}`}
                   >
                     <h3>{NAMES[at]}</h3>
-                    <Faults of={faultsOf(each.turn)} />
+                    <Badges of={faultsOf(each.turn)} kind="warn" />
                     <Prose answer={each.turn.answer} citations={each.turn.citations} />
                   </section>
                 ))}

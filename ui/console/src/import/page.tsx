@@ -95,7 +95,7 @@ export default function ImportPage() {
 }
 
 /** Where files are dropped, or chosen. */
-export function Drop({ start }: { start: (choose: () => Promise<Chosen>) => void }) {
+function Drop({ start }: { start: (choose: () => Promise<Chosen>) => void }) {
   const single = useRef<HTMLInputElement>(null)
   const folder = useRef<HTMLInputElement>(null)
   const choose = (input: HTMLInputElement, isFolder: boolean) => {
@@ -176,7 +176,7 @@ function Sample({ documents }: { documents: Prepared['documents'] }) {
   )
 }
 
-export function Preview({ runner, content, title, unreadable, into, again }: PreviewProps) {
+function Preview({ runner, content, title, unreadable, into, again }: PreviewProps) {
   const [name, setName] = useState(into || collectionName(title))
   const [prune, setPrune] = useState(false)
   const [sent, setSent] = useState(0)
@@ -186,17 +186,11 @@ export function Preview({ runner, content, title, unreadable, into, again }: Pre
   )
   const { data } = prepared
   const unread: Fault[] = [
-    ...unreadable.map((source) => ({ source, error: 'files of this kind are not read' })),
+    ...faultsOf(unreadable, 'files of this kind are not read'),
     ...content.read.unread,
-    ...content.leftOut.map((source) => ({
-      source,
-      error: 'left out beside pages, since it is data: import it by itself',
-    })),
-    ...content.read.hidden.map((source) => ({ source, error: 'left out, since it is hidden' })),
-    ...content.unindexed.map((source) => ({
-      source,
-      error: 'left out, since it redirects or asks not to be indexed (noindex)',
-    })),
+    ...faultsOf(content.leftOut, 'left out beside pages, since it is data: import it by itself'),
+    ...faultsOf(content.read.hidden, 'left out, since it is hidden'),
+    ...faultsOf(content.unindexed, 'left out, since it redirects or asks not to be indexed (noindex)'),
   ]
   const { busy, error, start } = useAction(async () => {
     if (!data) return
@@ -314,6 +308,8 @@ interface Fault {
   source: string
   error: string
 }
+
+const faultsOf = (sources: string[], error: string): Fault[] => sources.map((source) => ({ source, error }))
 
 const SHOWN = 50
 

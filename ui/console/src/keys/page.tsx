@@ -1,4 +1,5 @@
 /** API keys: the list, a key for a page or a search, whose value is shown once, and what can change of a key. */
+
 import { useState } from 'preact/hooks'
 import { to } from '../address'
 import { mapped, send, useRead } from '../api'
@@ -7,6 +8,7 @@ import { Button, Copy } from '../parts/button'
 import { Dialog, type Draft, Form, FormDialog, optionsOf, SelectField, useDraft } from '../parts/form'
 import { many, when } from '../parts/format'
 import { ListPage } from '../parts/list'
+import { Badges } from '../parts/page'
 
 export interface Key {
   id: number
@@ -53,17 +55,13 @@ export default function Keys() {
         children: (
           <>
             {limits.assistant !== undefined && <span class="badge good">page of {limits.assistant}</span>}
-            {limits.turns_per_day !== undefined && (
-              <span class="badge">{many(limits.turns_per_day, 'question')} a day</span>
-            )}
-            {limits.tokens_per_day !== undefined && (
-              <span class="badge">{many(limits.tokens_per_day, 'token')} a day</span>
-            )}
-            {limits.allowed_origins?.map((origin) => (
-              <span key={origin} class="badge">
-                {origin}
-              </span>
-            ))}
+            <Badges
+              of={[
+                limits.turns_per_day !== undefined && `${many(limits.turns_per_day, 'question')} a day`,
+                limits.tokens_per_day !== undefined && `${many(limits.tokens_per_day, 'token')} a day`,
+                ...(limits.allowed_origins ?? []),
+              ]}
+            />
           </>
         ),
       })}

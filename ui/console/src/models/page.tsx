@@ -109,7 +109,7 @@ const EXAMPLES = [
 
 export const pathOf = (id: string): string => `/conversations/models/${encodeURIComponent(id)}`
 
-export function NewModel({ close }: { close: () => void }) {
+function NewModel({ close }: { close: () => void }) {
   const { draft, text } = useDraft({ id: '', name: 'local/extractive', apiKey: '', url: '' })
   const isOpenAi = draft.name.startsWith('openai/')
   const save = async () => {
@@ -169,7 +169,7 @@ const FIELDS = [
 /** A secret as it is shown. */
 const MASKED = /^[^*]{0,5}\*+$/
 
-export function EditModel({ model, close }: { model: Model; close: () => void }) {
+function EditModel({ model, close }: { model: Model; close: () => void }) {
   // Secrets are shown masked: they are kept until others are typed.
   const shown = Object.entries(model).filter(
     ([, value]) => !(typeof value === 'string' && MASKED.test(value)),
@@ -255,7 +255,7 @@ const HISTORY_FIELDS = [
 ]
 
 /** Those of some history collections that are not there, neither by name nor by an alias. @throws Refusal */
-export async function missingOf(histories: readonly string[]): Promise<Set<string>> {
+async function missingOf(histories: readonly string[]): Promise<Set<string>> {
   const [collections, { aliases }] = await Promise.all([
     read<{ name: string }[]>('/collections'),
     read<{ aliases: { name: string }[] }>('/aliases'),
@@ -265,7 +265,7 @@ export async function missingOf(histories: readonly string[]): Promise<Set<strin
 }
 
 /** Makes a history collection, unless it is there. @throws Refusal */
-export async function makeHistory(name: string): Promise<void> {
+async function makeHistory(name: string): Promise<void> {
   if (await server.find(`/collections/${encodeURIComponent(name)}`)) return
   await server.call('POST', '/collections', { body: { name, fields: HISTORY_FIELDS } })
 }

@@ -51,12 +51,6 @@ export function ago(time: number, now = Date.now()): string {
   return 'just now'
 }
 
-export function bytes(size: number): string {
-  if (size < 1_000) return `${size} B`
-  if (size < 1_000_000) return `${(size / 1_000).toFixed(0)} KB`
-  return `${(size / 1_000_000).toFixed(1)} MB`
-}
-
 /** What people call the engines of collections. */
 const NAMES: Record<string, string> = {
   typesense: 'Typesense',

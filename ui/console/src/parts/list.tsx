@@ -206,6 +206,7 @@ export function ListPage<T>({ title, lead, kind, list, empty, item, edit, ...mor
 // Tables and texts, which scroll where they are wider than their place.
 
 interface TableProps {
+  /** columns that are undefined are left out, here and in rows */
   head: ComponentChildren[]
   rows: { key: string; cells: ComponentChildren[] }[]
   /** the column from which on there are numbers; absent: none */
@@ -219,6 +220,8 @@ interface TableProps {
   label?: string
 }
 
+const isThere = (cell: ComponentChildren) => cell !== undefined
+
 export function Table({ head, rows, numbers = Infinity, named = 0, bare, label, ...more }: TableProps) {
   const own = more.class ?? ''
   const classAt = (index: number) => (index >= numbers ? 'number-cell' : undefined)
@@ -226,7 +229,7 @@ export function Table({ head, rows, numbers = Infinity, named = 0, bare, label, 
     <table class={bare ? own : `table ${own}`}>
       <thead>
         <tr>
-          {head.map((cell, index) => (
+          {head.filter(isThere).map((cell, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: columns keep their order
             <th key={index} scope="col" class={classAt(index)}>
               {cell}
@@ -237,7 +240,7 @@ export function Table({ head, rows, numbers = Infinity, named = 0, bare, label, 
       <tbody>
         {rows.map(({ key, cells }) => (
           <tr key={key}>
-            {cells.map((cell, index) =>
+            {cells.filter(isThere).map((cell, index) =>
               index === named ? (
                 <th key="name" scope="row">
                   {cell}

@@ -55,6 +55,28 @@ export const Card = ({ title, beside, children }: CardProps) => (
   </section>
 )
 
+interface BadgesProps {
+  /** what is false is left out */
+  of: (string | false | undefined)[]
+  kind?: 'warn'
+}
+
+/** Short facts beside a thing. Nothing where there is none. */
+export function Badges({ of, kind }: BadgesProps) {
+  const shown = of.filter((each) => typeof each === 'string')
+  return (
+    shown.length > 0 && (
+      <span class="line">
+        {shown.map((each) => (
+          <span key={each} class={kind ? `badge ${kind}` : 'badge'}>
+            {each}
+          </span>
+        ))}
+      </span>
+    )
+  )
+}
+
 /** The title of the browser's tab. */
 export function useTitle(title: string): void {
   useEffect(() => {

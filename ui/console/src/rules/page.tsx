@@ -1,6 +1,6 @@
 /** What searches go by besides documents: synonyms, curations, presets, stop words, and other names of collections. */
 import { place, to } from '../address'
-import { mapped, Refusal, read, send, useLoaded } from '../api'
+import { mapped, Refusal, send, useRead } from '../api'
 import { JsonDialog } from '../parts/form'
 import { many } from '../parts/format'
 import { ListPage } from '../parts/list'
@@ -13,10 +13,10 @@ interface Kind {
   /** what one is called */
   one: string
   lead: string
-  path: string
-  /** of what one is called by */
-  key: 'name' | 'id'
-  listed: (reply: never) => Rule[]
+  /** of the API; that of its page, where it is absent */
+  path?: string
+  /** of what one is called by; `name` */
+  key?: 'id'
   /** what is told of one */
   about: (rule: never) => string
   example: Rule
@@ -30,8 +30,6 @@ const KINDS: Record<string, Kind> = {
     one: 'synonym set',
     lead: 'Words that mean the same. A collection uses the sets that its schema names in synonym_sets.',
     path: 'synonym_sets',
-    key: 'name',
-    listed: (reply: Rule[]) => reply,
     about: items,
     example: { items: [{ id: 'coat', synonyms: ['coat', 'jacket', 'parka'] }] },
   },
@@ -40,8 +38,6 @@ const KINDS: Record<string, Kind> = {
     one: 'curation set',
     lead: 'Documents that stand first, or do not stand, for a query. A collection uses the sets that its schema names in curation_sets.',
     path: 'curation_sets',
-    key: 'name',
-    listed: (reply: Rule[]) => reply,
     about: items,
     example: {
       items: [
@@ -57,9 +53,6 @@ const KINDS: Record<string, Kind> = {
     title: 'Presets',
     one: 'preset',
     lead: 'Parameters of a search under a name.',
-    path: 'presets',
-    key: 'name',
-    listed: ({ presets }: { presets: Rule[] }) => presets,
     about: ({ value }: { value: object }) => Object.keys(value).join(', '),
     example: { value: { query_by: 'title,text' } },
   },
@@ -67,9 +60,7 @@ const KINDS: Record<string, Kind> = {
     title: 'Stop words',
     one: 'stop word set',
     lead: 'Words that a search leaves out.',
-    path: 'stopwords',
     key: 'id',
-    listed: ({ stopwords }: { stopwords: Rule[] }) => stopwords,
     about: ({ stopwords }: { stopwords: string[] }) => stopwords.join(', '),
     example: { stopwords: ['the', 'a'] },
   },
@@ -77,9 +68,6 @@ const KINDS: Record<string, Kind> = {
     title: 'Aliases',
     one: 'alias',
     lead: 'Other names of collections. One can lead to a new collection at once, for everybody.',
-    path: 'aliases',
-    key: 'name',
-    listed: ({ aliases }: { aliases: Rule[] }) => aliases,
     about: ({ collection_name: name }: { collection_name: string }) => `leads to ${name}`,
     example: { collection_name: 'docs' },
   },
@@ -91,14 +79,9 @@ export default function Rules() {
   return kind ? <Listed key={tab} tab={tab} kind={kind} /> : <NotFound />
 }
 
-function Listed({
-  tab,
-  kind: { title, one, lead, path, key, listed, about, example },
-}: {
-  tab: string
-  kind: Kind
-}) {
-  const list = useLoaded(path, (signal) => read<never>(`/${path}`, signal))
+function Listed({ tab, kind }: { tab: string; kind: Kind }) {
+  const { title, one, lead, path = tab, key = 'name', about, example } = kind
+  const list = useRead<Rule[] | Record<string, Rule[]>>(`/${path}`)
   const nameOf = (rule: Rule) => String(rule[key] ?? '')
   const pathTo = (name: string) => `/${path}/${encodeURIComponent(name)}`
   return (
@@ -116,7 +99,7 @@ function Listed({
           }))}
         />
       }
-      list={mapped(list, listed)}
+      list={mapped(list, (reply) => (Array.isArray(reply) ? reply : (reply[path] ?? [])))}
       empty={{ icon: 'settings', title: `No ${title.toLowerCase()} yet`, text: lead }}
       kind={one}
       begin={{ [key]: '', ...example }}

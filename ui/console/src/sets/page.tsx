@@ -71,7 +71,7 @@ function SetList() {
 // =============================================================================
 // A question set: its questions, a new run, and the runs so far.
 
-export function SetPage({ name }: { name: string }) {
+function SetPage({ name }: { name: string }) {
   // The page keeps what it shows while a run adds to it.
   const set = useKept(useLoaded(`set ${name} ${kept.value}`, () => readSet(name)))
   const [editing, setEditing] = useState(false)
@@ -250,7 +250,7 @@ function questionsIn(text: string) {
 }
 
 /** The questions of a new set, or of one that changes. */
-export function SetDialog({ set, close }: { set?: QuestionSet; close: () => void }) {
+function SetDialog({ set, close }: { set?: QuestionSet; close: () => void }) {
   const {
     draft: { name, lines },
     set: change,

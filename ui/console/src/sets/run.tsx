@@ -17,7 +17,7 @@ import { Button } from '../parts/button'
 import { CheckField } from '../parts/form'
 import { download, many, when } from '../parts/format'
 import { Table } from '../parts/list'
-import { Card, Empty, Page, Shown } from '../parts/page'
+import { Badges, Card, Empty, Page, Shown } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { type Judged, readRun } from './store'
 
@@ -110,15 +110,7 @@ function Questions({ questions, compares }: { questions: Questions; compares: bo
           // biome-ignore lint/suspicious/noArrayIndexKey: a question can come twice
           <li key={index} class="pile">
             <h3 dir="auto">{question}</h3>
-            {changes.length > 0 && (
-              <p class="line">
-                {changes.map((change) => (
-                  <span key={change} class="badge warn">
-                    {change}
-                  </span>
-                ))}
-              </p>
-            )}
+            <Badges of={changes} kind="warn" />
             <div class={before ? 'sides' : ''}>
               {before && <OutcomeView outcome={before} label="Before" />}
               <OutcomeView outcome={now} {...(before && { label: 'Now' })} />

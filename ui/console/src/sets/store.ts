@@ -22,7 +22,7 @@ interface Asks {
 /** A set. `asks` is absent where it asks what the chat asks now. */
 export type QuestionSet = Omit<InferOutput<typeof responses.QuestionSet>, 'asks'> & { asks?: Asks }
 
-export type StoredRun = Omit<InferOutput<typeof responses.QuestionRun>, 'asks'> & { asks: Asks }
+type StoredRun = Omit<InferOutput<typeof responses.QuestionRun>, 'asks'> & { asks: Asks }
 /** What a model says of an answer. */
 export type Judged = NonNullable<StoredRun['answers'][number]['judged']>
 
@@ -101,7 +101,7 @@ export async function readRun(name: string, id: string): Promise<Run | null> {
 }
 
 /** A run with what its answers came to. */
-export const runOf = ({ id, started_at: at, asks, questions, answers }: StoredRun): Run => ({
+const runOf = ({ id, started_at: at, asks, questions, answers }: StoredRun): Run => ({
   id,
   at,
   settings: settingsOf(asks),

@@ -32,7 +32,7 @@ const MOST_TITLES = 100
 const listSources = async () => (await read<{ sources: Source[] }>('/sources')).sources
 
 /** Titles of the pages that a collection holds of a website, the newest first. */
-export async function titlesOf(collection: string, signal?: AbortSignal): Promise<Title[]> {
+async function titlesOf(collection: string, signal?: AbortSignal): Promise<Title[]> {
   const query = new URLSearchParams({
     q: '*',
     filter_by: 'parley_part:=1',

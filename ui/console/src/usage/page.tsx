@@ -291,7 +291,7 @@ interface ChartProps {
   shown?: (value: number) => string
 }
 
-export function Chart({ title, values, shown = count }: ChartProps) {
+function Chart({ title, values, shown = count }: ChartProps) {
   const figure = useRef<HTMLElement>(null)
   const [width, setWidth] = useState(900)
   // Drawn as wide as there is room: letters keep their size on a phone.

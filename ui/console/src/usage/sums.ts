@@ -88,7 +88,7 @@ export function ceiling(most: number): number {
   return [1, 2, 4, 6, 10].map((each) => each * power).find((each) => each >= most) ?? most
 }
 
-export interface Failure {
+interface Failure {
   conversation: string
   /** in milliseconds since 1970 */
   created_at: number
