@@ -111,7 +111,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
       </main>
       {isOver.value && page !== 'import' && (
         <div class="drop-veil" aria-hidden="true">
-          <p class="drop over">
+          <p class="drop pile over">
             <Icon name="upload" />
             Drop a folder or files to import them
           </p>

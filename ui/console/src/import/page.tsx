@@ -108,7 +108,7 @@ function Drop({ start }: { start: (choose: () => Promise<Chosen>) => void }) {
     })
   }
   return (
-    <div class={isOver.value ? 'drop over' : 'drop'}>
+    <div class={isOver.value ? 'drop pile over' : 'drop pile'}>
       <span class="empty-icon">
         <Icon name="upload" />
       </span>
