@@ -59,6 +59,10 @@ export function to(words: string[], query: Record<string, string | undefined> = 
   return `#/${words.map(encodeURIComponent).join('/')}${search}`
 }
 
+/** The address of a new conversation with something that is not what the tab asks. */
+export const toAsk = (what: 'collection' | 'assistant', name: string): string =>
+  `./?${what}=${encodeURIComponent(name)}`
+
 export const toConversation = (id: string): string => `#${encodeURIComponent(id)}`
 
 /** Goes to an address that begins with `#`. */

@@ -1,6 +1,6 @@
 /** Assistants: the list, and one to change beside a live preview of its widget. */
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { go, place, to } from '../address'
+import { go, place, to, toAsk } from '../address'
 import { key, mapped, Refusal, read, send, useLoaded, useRead } from '../api'
 import { type Assistant, type Choices, loadChoices } from '../chat/choices'
 import { Button } from '../parts/button'
@@ -76,9 +76,7 @@ function AssistantPage({ name }: { name: string }) {
       }
       actions={
         !isNew &&
-        loaded.data && (
-          <Button label="Ask" kind="primary" icon="chat" href={`./?assistant=${encodeURIComponent(name)}`} />
-        )
+        loaded.data && <Button label="Ask" kind="primary" icon="chat" href={toAsk('assistant', name)} />
       }
     >
       <Shown of={loaded} lines={6}>

@@ -72,10 +72,7 @@ export function ChatPage() {
     const told = data?.assistants?.find(({ name }) => name === assistant)
     const fields = data?.collections?.find(({ name }) => name === collection)?.fields
     const title = told ? told.title_field : fields?.find(({ name }) => name === 'heading')?.name
-    chat.setFront({
-      ...(title !== undefined && { title_field: title }),
-      ...(told?.url_field !== undefined && { url_field: told.url_field }),
-    })
+    chat.setFront({ title_field: title, url_field: told?.url_field })
   }, [data, assistant, collection, chat])
 
   const last = turns.at(-1)
@@ -296,6 +293,7 @@ function TurnItem({ turn, host, chat, inspected, inspect }: TurnProps) {
   }, [drawn, turn])
   const running = isRunning(turn)
   const { usage, timings } = chat.insight(turn).value
+  const a = chat.addressOf(turn)
   return (
     <div class="turn-item">
       <div ref={holder} />
@@ -309,14 +307,7 @@ function TurnItem({ turn, host, chat, inspected, inspect }: TurnProps) {
           onClick={inspect}
           title="The searches, the prompt and the times behind this answer"
         />
-        {turn.state === 'done' && turn.number !== undefined && chat.id !== undefined && (
-          <Button
-            label="Compare"
-            kind="pill"
-            icon="compare"
-            href={to(['compare'], { a: `${chat.id}/${turn.number}` })}
-          />
-        )}
+        {a && <Button label="Compare" kind="pill" icon="compare" href={to(['compare'], { a })} />}
         {usage && turn.state === 'done' && (
           <p class="turn-meta line aside">
             <span>Answered by {usage.model}</span>

@@ -220,6 +220,13 @@ export class Chat {
     return this.session.id
   }
 
+  /** Where a finished answer is kept: its conversation and its number. */
+  addressOf({ state, number }: Turn): string | undefined {
+    return state === 'done' && number !== undefined && this.id !== undefined
+      ? `${this.id}/${number}`
+      : undefined
+  }
+
   ask(question: string, replaces?: Turn): void {
     if (question.trim() === '' || this.busy.peek()) return
     if (this.lost.peek() !== undefined) {

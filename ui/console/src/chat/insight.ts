@@ -41,13 +41,11 @@ function searchOf({ result, error }: SearchReply): FoundSearch {
     hits: hits.map(({ document, text_match, vector_distance, hybrid_search_info }) => ({
       id: document.id,
       title: titleOf(document),
-      ...(text_match !== undefined && { text_match }),
-      ...(vector_distance !== undefined && { vector_distance }),
-      ...(hybrid_search_info?.rank_fusion_score !== undefined && {
-        score: hybrid_search_info.rank_fusion_score,
-      }),
+      text_match,
+      vector_distance,
+      score: hybrid_search_info?.rank_fusion_score,
     })),
-    ...(error !== undefined && { error }),
+    error,
   }
 }
 

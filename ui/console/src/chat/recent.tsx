@@ -69,15 +69,15 @@ export function Recent() {
                 <span class="recent-tools">
                   <Tool
                     icon="edit"
-                    label={`Rename ${each.title || 'Untitled'}`}
-                    title="Rename"
+                    label="Rename"
+                    of={each.title || 'Untitled'}
                     small
                     onClick={() => setRenaming(each.id)}
                   />
                   <Tool
                     icon="bin"
-                    label={`Delete ${each.title || 'Untitled'}`}
-                    title="Delete"
+                    label="Delete"
+                    of={each.title || 'Untitled'}
                     small
                     onClick={() => setRemoving(each)}
                   />

@@ -72,11 +72,9 @@ export function requestOf(asked: ChatSettings) {
     return { path: `/a/${encodeURIComponent(assistant)}/conversations`, body: { ...suggests } }
   const body = {
     model,
-    ...(searches
-      ? { searches }
-      : fields === ''
-        ? { collections: [collection] }
-        : { searches: [{ collection, query_by: fields }] }),
+    ...(fields === '' && !searches
+      ? { collections: [collection] }
+      : { searches: searches ?? [{ collection, query_by: fields }] }),
     ...(limit !== '' && { per_page: Number(limit) }),
     ...(filter !== '' && { filter_by: filter }),
     ...suggests,
@@ -96,15 +94,8 @@ export function described({ assistant, collection, model, fields, limit, filter 
 }
 
 /** Settings as a sentence goes on after "Asking". */
-export function inSentence({
-  assistant,
-  collection,
-  model,
-  fields,
-  limit,
-  filter,
-  searches,
-}: ChatSettings): string {
+export function inSentence(asked: ChatSettings): string {
+  const { assistant, collection, model, fields, limit, filter, searches } = asked
   if (assistant !== '') return `the assistant ${assistant}`
   const names = searches?.map((search) => search.collection) ?? [collection]
   const filters = searches ? searches.flatMap(({ filter_by }) => filter_by ?? []) : filter && [filter]

@@ -24,11 +24,11 @@ interface WhyProps {
   shown?: readonly { collection: string; documentId: string; number: number; title: string }[]
   /** the whole, once the turn has ended */
   traced: TracedTurn | undefined
-  /** what was learnt while it ran */
-  insight: Insight
-  spans: Span[]
+  /** what was learnt while it ran, and the times of that */
+  insight?: Insight
+  live?: Span[]
   /** whether its answer is whole */
-  finished: boolean
+  finished?: boolean
   /** whether question and documents are all that is shown */
   brief?: boolean
   /** what is to be said before what was found */
@@ -41,10 +41,11 @@ type Search = Partial<Omit<SearchTrace, 'hits' | 'error'>> & {
   fault?: string
 }
 
-export function Why({ turn, shown = [], traced, insight, spans, finished, ...more }: WhyProps) {
+export function Why({ turn, shown = [], traced, insight = {}, live = [], ...more }: WhyProps) {
   const { question, answer, citations } = turn
-  const { brief = false, children } = more
+  const { finished = true, brief = false, children } = more
   const told = traced?.trace
+  const spans = told ? traceSpans(told) : live
   const searches: Search[] =
     told?.searches.map(({ error, ...search }) => ({ ...search, ...(error && { fault: error.message }) })) ??
     insight.searches?.map(({ error, ...search }) => ({ ...search, ...(error && { fault: error }) })) ??
@@ -466,18 +467,14 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
   const trace = useTrace(chat, turn)
   const now = useClock(running, () => chat.age(turn))
   const told = trace.data?.trace
-  const spans = told
-    ? traceSpans(told)
-    : running || insight.ended !== undefined
-      ? liveSpans(insight, now)
-      : []
+  const a = chat.addressOf(turn)
   return (
     <aside class="panel" aria-label="Why this answer?">
       <header class="panel-head ends">
         <h2>Why this answer?</h2>
         {running && <span class="badge good">Live</span>}
         <span class="grow" />
-        <Tool icon="close" label="Close the panel" title="Close" onClick={close} />
+        <Tool icon="close" label="Close" of="the panel" onClick={close} />
       </header>
       <div class="panel-body why">
         <Why
@@ -485,16 +482,10 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
           shown={turn.sources}
           traced={trace.data}
           insight={insight}
-          spans={spans}
+          live={running || insight.ended !== undefined ? liveSpans(insight, now) : []}
           finished={turn.state === 'done'}
         >
-          {turn.state === 'done' && turn.number !== undefined && chat.id !== undefined && (
-            <Button
-              label="Fix this answer"
-              icon="edit"
-              href={to(['fix'], { a: `${chat.id}/${turn.number}` })}
-            />
-          )}
+          {a && <Button label="Fix this answer" icon="edit" href={to(['fix'], { a })} />}
           {trace.error && <Problem error={trace.error} retry={trace.reload} />}
           {!told && !insight.searches && !trace.error && running && (
             <Loading lines={3} label="The turn is on its way" />

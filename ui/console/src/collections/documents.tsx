@@ -181,7 +181,7 @@ export function DocumentDialog({ collection, document: given, close, changed }: 
           <Button
             label={sure ? 'Delete for good' : 'Delete the document'}
             kind={sure ? 'danger' : ''}
-            onClick={() => remove.start()}
+            onClick={remove.start}
           />
         </div>
       )}

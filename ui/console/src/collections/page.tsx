@@ -2,7 +2,7 @@
 
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { go, place, to } from '../address'
+import { go, place, to, toAsk } from '../address'
 import { mapped, useLoaded, useRead } from '../api'
 import { loadChoices } from '../chat/choices'
 import { Button } from '../parts/button'
@@ -158,12 +158,7 @@ function CollectionPage({ name, tab }: { name: string; tab: string }) {
             {hasDocuments(data) && (
               <Button label="Import files" icon="upload" href={to(['import'], { into: name })} />
             )}
-            <Button
-              label="Ask"
-              kind="primary"
-              icon="chat"
-              href={`./?collection=${encodeURIComponent(name)}`}
-            />
+            <Button label="Ask" kind="primary" icon="chat" href={toAsk('collection', name)} />
           </>
         )
       }

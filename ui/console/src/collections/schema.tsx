@@ -89,8 +89,8 @@ export function Schema({ collection: { name, fields }, remove }: SchemaProps) {
             remove && (
               <Tool
                 icon="bin"
-                label={`Remove the field ${field.name}`}
-                title="Remove"
+                label="Remove"
+                of={`the field ${field.name}`}
                 key="remove"
                 onClick={() => setRemoving(field.name)}
               />

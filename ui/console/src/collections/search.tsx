@@ -287,12 +287,7 @@ function Weights({ collection, query: { by, weights, alpha }, change }: WeightsP
       <summary>Weights</summary>
       <div class="weights-fields line">
         {fields.map((name) => (
-          <Weight
-            key={name}
-            name={name}
-            value={weights.get(name) ?? 1}
-            set={(weight) => weigh(name, weight)}
-          />
+          <Weight key={name} name={name} value={weights.get(name) ?? 1} weigh={weigh} />
         ))}
         {isHybrid && (
           <SelectField
@@ -325,11 +320,11 @@ function Weights({ collection, query: { by, weights, alpha }, change }: WeightsP
 interface WeightProps {
   name: string
   value: number
-  set: (weight: number) => void
+  weigh: (name: string, weight: number) => void
 }
 
 /** What is typed stays as it is typed, even if it is no weight, while hits come and the page is drawn again. */
-function Weight({ name, value, set }: WeightProps) {
+function Weight({ name, value, weigh }: WeightProps) {
   const [text, setText] = useState(String(value))
   useEffect(() => setText((typed) => (weightOf(typed) === value ? typed : String(value))), [value])
   return (
@@ -341,7 +336,7 @@ function Weight({ name, value, set }: WeightProps) {
       value={text}
       change={(typed) => {
         setText(typed)
-        set(weightOf(typed))
+        weigh(name, weightOf(typed))
       }}
       onBlur={() => setText(String(value))}
     />

@@ -3,7 +3,6 @@ import { sourcesCited } from '../../../widget/src/sources'
 import { go, NEW, place, to, toConversation } from '../address'
 import { useLoaded } from '../api'
 import { loadChoices } from '../chat/choices'
-import { traceSpans } from '../chat/insight'
 import { type ChatSettings, SettingsFields, settings } from '../chat/settings'
 import { citedIn, useTitles } from '../chat/titles'
 import { Why } from '../chat/why'
@@ -80,15 +79,7 @@ export function Answer({ side: { turn, traced }, brief }: { side: Side; brief?: 
       <Prose answer={turn.answer} citations={turn.citations} />
       <div class="why">
         {traced ? (
-          <Why
-            turn={turn}
-            shown={sourcesCited(turn.citations, {})}
-            traced={traced}
-            insight={{}}
-            spans={traceSpans(traced.trace)}
-            finished
-            {...(brief && { brief })}
-          />
+          <Why turn={turn} shown={sourcesCited(turn.citations, {})} traced={traced} brief={brief} />
         ) : (
           <p class="hint">Your API key may not see why: it lacks the action conversations:trace.</p>
         )}

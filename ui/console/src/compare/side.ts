@@ -52,12 +52,8 @@ export async function askAgain(
   headers?: Record<string, string>,
 ): Promise<string> {
   const { path, body } = requestOf({ ...asked, followups: false })
-  const answered = await send<{ conversation_id: string; turn: number }>(
-    'POST',
-    path,
-    { question: alone(from), ...body },
-    headers,
-  )
+  const question = { question: alone(from), ...body }
+  const answered = await send<{ conversation_id: string; turn: number }>('POST', path, question, headers)
   return addressOf({ conversation: answered.conversation_id, turn: answered.turn })
 }
 

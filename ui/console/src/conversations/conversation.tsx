@@ -102,6 +102,7 @@ interface TurnProps {
 function Turn({ of, turn, called }: TurnProps) {
   const { question, standalone, answer, citations, usage, timings, created_at, feedback, support } = turn
   const sources = citedIn(citations)
+  const a = `${of}/${turn.turn}`
   return (
     <article class="read-turn">
       <h2 dir="auto">{question}</h2>
@@ -129,12 +130,7 @@ function Turn({ of, turn, called }: TurnProps) {
         {timings.finished !== undefined && <span>{duration(timings.finished)}</span>}
         <Badges of={faultsOf(turn)} kind="warn" />
         <Button label="Ask again" kind="pill" icon="again" onClick={() => askAgain(question)} />
-        <Button
-          label="Fix this answer"
-          kind="pill"
-          icon="edit"
-          href={to(['fix'], { a: `${of}/${turn.turn}` })}
-        />
+        <Button label="Fix this answer" kind="pill" icon="edit" href={to(['fix'], { a })} />
       </p>
       <Doubted answer={answer} support={support} />
       <Said feedback={feedback} />

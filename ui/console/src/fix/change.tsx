@@ -167,7 +167,7 @@ export function Done({ change: { says, undo }, undone }: { change: Change; undon
         {says}
       </span>
       <div>
-        <Button label="Undo" disabled={busy} onClick={() => start()} />
+        <Button label="Undo" disabled={busy} onClick={start} />
       </div>
       {error && <Problem error={error} />}
     </li>

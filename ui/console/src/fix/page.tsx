@@ -240,12 +240,7 @@ function Again({ side, asked }: { side: Side; asked: ChatSettings }) {
         question.
       </p>
       <div>
-        <Button
-          label={busy ? 'Asking …' : 'Ask again'}
-          kind="primary"
-          disabled={busy}
-          onClick={() => start()}
-        />
+        <Button label={busy ? 'Asking …' : 'Ask again'} kind="primary" disabled={busy} onClick={start} />
       </div>
       {error && <Problem error={error} />}
       {b && (

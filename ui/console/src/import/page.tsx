@@ -1,6 +1,6 @@
 /** Import: files that are dropped or chosen, read in the browser by the command line's own readers. */
 import { useEffect, useRef, useState } from 'preact/hooks'
-import { place, to } from '../address'
+import { place, to, toAsk } from '../address'
 import { Refusal, useAction, useLoaded } from '../api'
 import { Cells } from '../collections/documents'
 import { EmbeddingFault, useCollection } from '../collections/state'
@@ -223,12 +223,7 @@ function Preview({ runner, content, title, unreadable, into, again }: PreviewPro
           {place.value.query.get('next') === 'start' ? (
             <Button label="Go on" kind="primary" after="right" href={to(['start'], { collection: name })} />
           ) : (
-            <Button
-              label={`Ask ${name}`}
-              kind="primary"
-              icon="chat"
-              href={`./?collection=${encodeURIComponent(name)}`}
-            />
+            <Button label={`Ask ${name}`} kind="primary" icon="chat" href={toAsk('collection', name)} />
           )}
           <Button label="Search it" href={to(['collections', name])} />
           <Button label="Import more" kind="quiet" onClick={again} />
@@ -287,7 +282,7 @@ function Preview({ runner, content, title, unreadable, into, again }: PreviewPro
               kind="primary"
               icon="upload"
               disabled={!data || busy || idle}
-              onClick={() => start()}
+              onClick={start}
             />
             <Button label="Choose other files" kind="quiet" disabled={busy} onClick={again} />
           </div>

@@ -53,7 +53,7 @@ function MissingHistory({ name, made }: { name: string; made: () => void }) {
       <span role="status" class="bad">
         {error?.message ?? `It cannot answer: its history ${name} was deleted.`}
       </span>
-      <Button label="Make an empty one" disabled={busy} onClick={() => start()} />
+      <Button label="Make an empty one" disabled={busy} onClick={start} />
     </>
   )
 }
@@ -87,7 +87,7 @@ function Test({ model, collection }: { model: string; collection: string | undef
         label="Test"
         disabled={collection === undefined || busy}
         title={collection === undefined ? 'Import documents first: a test asks one question about them.' : ''}
-        onClick={() => start()}
+        onClick={start}
       />
     </>
   )

@@ -37,20 +37,19 @@ export function Button({ label, kind = '', icon, after, href, ...attributes }: B
 
 interface ToolProps extends Omit<ButtonHTMLAttributes, 'class' | 'icon' | 'label' | 'title'> {
   icon: IconName
-  /** what a screen reader says of it */
+  /** what it does, and to what: a screen reader says both, the hint the first alone */
   label: string
-  /** the hint, where that is shorter */
-  title?: string
+  of?: string
   small?: boolean
 }
 
 /** A button with nothing but an icon. */
-export const Tool = ({ icon, label, title = label, small = false, ...attributes }: ToolProps) => (
+export const Tool = ({ icon, label, of = '', small = false, ...attributes }: ToolProps) => (
   <button
     type="button"
     class={small ? 'tool small' : 'tool'}
-    aria-label={label}
-    title={title}
+    aria-label={`${label} ${of}`.trim()}
+    title={label}
     {...attributes}
   >
     <Icon name={icon} />

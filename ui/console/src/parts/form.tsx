@@ -304,12 +304,14 @@ export const FormDialog = ({ title, wide = false, close, save, ...form }: FormDi
   </Dialog>
 )
 
+type Json = Record<string, unknown>
+
 interface JsonDialogProps {
   title: string
   value: unknown
   hint?: ComponentChildren
   /** takes what was typed. What it throws is shown, and the dialog stays */
-  save: (value: Record<string, unknown>) => Promise<unknown>
+  save: (value: Json) => Promise<unknown>
   close: () => void
 }
 
@@ -324,23 +326,19 @@ export function JsonDialog({ value, hint, save, ...dialog }: JsonDialogProps) {
 }
 
 /** @throws Refusal for what is no object of JSON */
-export function objectIn(text: string): Record<string, unknown> {
+export function objectIn(text: string): Json {
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch (error) {
     throw new Refusal(0, `This is not JSON: ${(error as Error).message}.`)
   }
-  if (typeof value === 'object' && value !== null && !Array.isArray(value))
-    return value as Record<string, unknown>
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Json
   throw new Refusal(0, 'This is not a JSON object: it begins with { and ends with }.')
 }
 
 /** What makes a thing another one: what is new or different, and null for what is gone. */
-export const changesOf = (
-  before: Record<string, unknown>,
-  after: Record<string, unknown>,
-): Record<string, unknown> => ({
+export const changesOf = (before: Json, after: Json): Json => ({
   ...Object.fromEntries(Object.keys(before).flatMap((name) => (name in after ? [] : [[name, null]]))),
   ...Object.fromEntries(
     Object.entries(after).filter(([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name])),
@@ -402,7 +400,7 @@ export function Confirm({ title, children, action, run, close }: ConfirmProps) {
       {error && <Problem error={error} />}
       <div class="dialog-foot line">
         <Button label="Cancel" onClick={close} />
-        <Button label={action} kind="danger" disabled={busy} onClick={() => start()} />
+        <Button label={action} kind="danger" disabled={busy} onClick={start} />
       </div>
     </Dialog>
   )

@@ -62,7 +62,7 @@ export const More = <T,>({ of: { data = [], more }, title }: { of: PagedList<T>;
     <>
       {more.error && <Problem error={more.error} />}
       <div class="pager line">
-        <Button label={more.busy ? 'Loading …' : title} disabled={more.busy} onClick={() => more.start()} />
+        <Button label={more.busy ? 'Loading …' : title} disabled={more.busy} onClick={more.start} />
         <span class="soft">{count(data.length)} loaded</span>
       </div>
     </>
@@ -176,8 +176,8 @@ export function ListPage<T>({ title, lead, kind, list, empty, item, edit, ...mor
     return (
       <Item key={shown.path} {...shown}>
         {shown.children}
-        {edit && <Tool icon="edit" label={`Edit ${called}`} title="Edit" onClick={() => setEdited(each)} />}
-        <Tool icon="bin" label={`Delete ${called}`} title="Delete" onClick={() => setRemoved(shown)} />
+        {edit && <Tool icon="edit" label="Edit" of={called} onClick={() => setEdited(each)} />}
+        <Tool icon="bin" label="Delete" of={called} onClick={() => setRemoved(shown)} />
       </Item>
     )
   }

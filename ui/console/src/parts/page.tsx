@@ -135,25 +135,21 @@ export const NotFound = () => (
 // =============================================================================
 // What a page says while it loads, when it has nothing to show and when something failed.
 
-export function Empty({
-  icon,
-  title,
-  children,
-}: {
+interface EmptyProps {
   icon: IconName
   title: string
   children?: ComponentChildren
-}) {
-  return (
-    <div class="empty pile">
-      <span class="empty-icon">
-        <Icon name={icon} />
-      </span>
-      <h2>{title}</h2>
-      {children}
-    </div>
-  )
 }
+
+export const Empty = ({ icon, title, children }: EmptyProps) => (
+  <div class="empty pile">
+    <span class="empty-icon">
+      <Icon name={icon} />
+    </span>
+    <h2>{title}</h2>
+    {children}
+  </div>
+)
 
 interface NoticeProps {
   icon?: IconName

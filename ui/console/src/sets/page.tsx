@@ -252,13 +252,14 @@ function questionsIn(text: string) {
 /** The questions of a new set, or of one that changes. */
 function SetDialog({ set, close }: { set?: QuestionSet; close: () => void }) {
   const {
-    draft: { name, lines },
+    draft,
     set: change,
     text,
   } = useDraft({
     name: set?.name ?? '',
     lines: set?.questions.map((each) => JSON.stringify(each)).join('\n') ?? '',
   })
+  const { name, lines } = draft
   const take = async (file: File | undefined) => {
     if (!file) return
     change({ lines: await file.text(), name: name || file.name.replace(/\.\w+$/, '') })

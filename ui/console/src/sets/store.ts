@@ -73,14 +73,8 @@ export function asksOf(asked: ChatSettings): Asks {
 }
 
 /** Whom a set or a run asks, as the chat's settings have it. */
-export function settingsOf({
-  assistant,
-  model = '',
-  collections,
-  searches,
-  per_page,
-  filter_by = '',
-}: Asks): ChatSettings {
+export function settingsOf(asks: Asks): ChatSettings {
+  const { assistant, model = '', collections, searches, per_page = '', filter_by = '' } = asks
   if (assistant !== undefined) return { ...DIRECT, assistant }
   const [first] = searches ?? []
   return {
@@ -88,7 +82,7 @@ export function settingsOf({
     model,
     collection: collections?.[0] ?? first?.collection ?? '',
     fields: first?.query_by ?? '',
-    limit: per_page === undefined ? '' : String(per_page),
+    limit: String(per_page),
     filter: filter_by,
   }
 }

@@ -92,7 +92,7 @@ function ReadNow({ source, done }: { source: Source; done: () => void }) {
   })
   return (
     <>
-      <Button label={busy ? 'Reading …' : 'Read now'} disabled={busy} onClick={() => start()} />
+      <Button label={busy ? 'Reading …' : 'Read now'} disabled={busy} onClick={start} />
       {error && <Problem error={error} />}
     </>
   )

@@ -139,10 +139,8 @@ export default function Start() {
 }
 
 function MakeAssistant({ name, collection, made }: { name: string; collection: string; made: () => void }) {
-  const {
-    draft: { model, apiKey },
-    text,
-  } = useDraft({ model: BUILT_IN, apiKey: '' })
+  const { draft, text } = useDraft({ model: BUILT_IN, apiKey: '' })
+  const { model, apiKey } = draft
   const save = async () => {
     await makeAssistant(server as never, { name, collection, model, ...(apiKey !== '' && { apiKey }) })
     made()
@@ -201,7 +199,7 @@ function Snippet({ assistant, website, isMade }: SnippetProps) {
       {error && <Problem error={error} />}
       {value === undefined && (
         <div class="line">
-          <Button label="Get the embed code" kind="primary" disabled={busy} onClick={() => start()} />
+          <Button label="Get the embed code" kind="primary" disabled={busy} onClick={start} />
         </div>
       )}
     </>
