@@ -231,7 +231,11 @@ test('a question of one is asked again in the chat, in a conversation of its own
 const withUnanswered = (server: FakeServer) => {
   const none = { citations: [] }
   const [one, two, three] = [summary('c-1'), summary('c-2'), summary('c-3')]
-  const rated = { feedback: [{ rating: 'down', own: false, created_at: 1, updated_at: 1 }] }
+  const rated = {
+    feedback: [
+      { rating: 'down', own: false, created_at: 1, updated_at: 1, reasons: ['outdated', 'No zinc'] },
+    ],
+  }
   return (
     server
       .on('GET /conversations', ({ query }) => ({
@@ -290,18 +294,21 @@ test('questions that nothing answers are grouped by what they mean, with the doc
   await openTab(server, '/conversations/unanswered')
   await waitFor(() => expect(texts('.item-name')).toEqual(['Where is zinc?', '=Is it open?', 'Hi']))
   expect(texts('.item .badge')).toEqual([
-    ...['3 times', 'cites nothing', 'rated bad'],
+    ...['3 times', 'cites nothing (2)', 'rated bad', 'Out of date', 'No zinc'],
     ...['1 time', 'with a warning'],
     ...['1 time', 'declined'],
   ])
   await shows(`“Where can I find zinc?”Nearest document: ${QUESTION}, 60% alike in meaning`, '.item')
-  await shows('Grouped by their meaning.', '.lead')
+  await shows(
+    'Grouped by their meaning. In all: cites nothing (2), rated bad, Out of date, No zinc, with a warning, declined.',
+    '.lead',
+  )
   await expectSound('unanswered')
   // A spreadsheet takes nothing that a visitor wrote for a formula.
   const rows = (await download('CSV')).split('\r\n')
   expect(rows).toHaveLength(4)
   expect(rows[1]).toMatch(
-    /^"Where is zinc\?","3","20.*Z","cites nothing, rated bad","where is zinc \| Where can I find zinc\?","docs\/history","0.60"$/,
+    /^"Where is zinc\?","3","20.*Z","cites nothing \(2\), rated bad, Out of date, No zinc","where is zinc \| Where can I find zinc\?","docs\/history","0.60"$/,
   )
   expect(rows[2]).toMatch(/^"'=Is it open\?"/)
   await click(screen.getAllByRole('link', { name: 'Write a page' })[0]!)

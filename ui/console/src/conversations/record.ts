@@ -79,6 +79,8 @@ interface Asked {
   question: string
   at: number
   faults: string[]
+  /** what people said against the answer, each as often as it was said */
+  reasons: string[]
 }
 
 /** Never empty: the first one stands for the group. */
@@ -97,7 +99,8 @@ export function grouped(conversations: readonly RecordedConversation[]): Group[]
       const faults = faultsOf(turn)
       if (faults.length === 0) continue
       const question = turn.standalone ?? turn.question
-      const asked = { conversation: id, turn: turn.turn, question, at: turn.created_at, faults }
+      const reasons = (turn.feedback ?? []).flatMap(({ reasons = [] }) => reasons)
+      const asked = { conversation: id, turn: turn.turn, question, at: turn.created_at, faults, reasons }
       const name = question
         .toLowerCase()
         .replace(/[^\p{L}\p{N}]+/gu, ' ')

@@ -31,7 +31,7 @@ export function Said({ feedback }: { feedback: GivenFeedback[] | undefined }) {
 }
 
 /** A reason as the widget words it, or in the words of whoever gave it. */
-const inWords = (reason: string): string =>
+export const inWords = (reason: string): string =>
   Object.hasOwn(REASONS, reason) ? WORDS[REASONS[reason]!] : reason
 
 function titleOf({ rating, score }: GivenFeedback): string {

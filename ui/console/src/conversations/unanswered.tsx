@@ -19,6 +19,7 @@ import { Item, List } from '../parts/list'
 import { Badges, Page, Tabs } from '../parts/page'
 import { TESTER } from '../sets/store'
 import { type Group, grouped, joined, listConversations, readConversation } from './record'
+import { inWords } from './said'
 
 export const ConversationTabs = ({ current }: { current: string }) => (
   <Tabs
@@ -127,7 +128,15 @@ const MOST_EXAMPLES = 3
 
 const lastOf = (group: Group) => group.reduce((best, each) => (each.at > best.at ? each : best))
 
-const faultsIn = (group: Group) => [...new Set(group.flatMap(({ faults }) => faults))]
+/** What speaks against the answers of some groups, the most frequent first: `cites nothing (2)`, `Outdated`. */
+function faultsIn(groups: Group[]): string[] {
+  const counts = new Map<string, number>()
+  for (const { faults, reasons } of groups.flat())
+    for (const fault of [...faults, ...reasons.map(inWords)]) counts.set(fault, (counts.get(fault) ?? 0) + 1)
+  return [...counts]
+    .sort(([, a], [, b]) => b - a)
+    .map(([fault, count]) => (count > 1 ? `${fault} (${count})` : fault))
+}
 
 const asCsv = (groups: Group[], nearest: (Nearest | undefined)[]): string =>
   csv([
@@ -136,7 +145,7 @@ const asCsv = (groups: Group[], nearest: (Nearest | undefined)[]): string =>
       group[0].question,
       group.length,
       new Date(lastOf(group).at).toISOString(),
-      faultsIn(group).join(', '),
+      faultsIn([group]).join(', '),
       examplesOf(group).join(' | '),
       nearest[at]?.ref ?? '',
       nearest[at]?.alike.toFixed(2) ?? '',
@@ -162,7 +171,7 @@ export function Unanswered() {
               {data.byMeaning
                 ? 'meaning'
                 : 'words: this key reaches no collection with Parley’s own embedding model'}
-              .
+              . In all: {faultsIn(data.groups).join(', ')}.
             </>
           )}
         </>
@@ -229,7 +238,7 @@ function GroupItem({ group, nearest }: { group: Group; nearest: Nearest | undefi
       }
     >
       <span class="badge">{many(group.length, 'time')}</span>
-      <Badges of={faultsIn(group)} kind="warn" />
+      <Badges of={faultsIn([group])} kind="warn" />
       <div class="line">
         <Button label="Fix" icon="edit" href={to(['fix'], { a })} />
         <Button label="Write a page" icon="plus" href={to(['fix'], { a, write: '1' })} />
