@@ -23,6 +23,8 @@ export interface Source {
   label?: string
   /** its score in the search (turn/retrieve.ts); absent if no search found it */
   score?: number
+  /** its words that the search found it by: those of the question, corrected ones and synonyms */
+  matched?: string[]
 }
 
 export interface GenerationRequest {

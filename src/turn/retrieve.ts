@@ -84,7 +84,12 @@ async function retrieveOne(
   const documents = hitsOf(outcome.value)
     .filter((hit) => minimumScore === 0 || scoreOf(hit) >= minimumScore)
     .filter(({ rerank_score: score }) => score === undefined || score >= minimumRerankScore)
-    .map((hit) => ({ collection, document: withoutVectors(hit.document, vectors), score: scoreOf(hit) }))
+    .map((hit) => ({
+      collection,
+      document: withoutVectors(hit.document, vectors),
+      score: scoreOf(hit),
+      matched: matchedIn(hit),
+    }))
   return { reply, summary: summaryOf(reply, collection), documents }
 }
 
@@ -145,6 +150,9 @@ function withLabel(source: Source, labels: Labelling): Source {
   const label = labelOf(source.document, labels)
   return label === undefined ? source : { ...source, label }
 }
+
+const matchedIn = ({ highlights = [] }: Hit): string[] =>
+  highlights.flatMap(({ matched_tokens: tokens }) => tokens.flat())
 
 /** Groups count as their hits, in order. */
 export const hitsOf = (result: SearchResult): Hit[] => [

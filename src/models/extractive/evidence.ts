@@ -8,7 +8,8 @@
  */
 import { regExp } from '../../lib/once'
 import type { Source } from '../language-model'
-import { compoundsOf, type Word } from '../words'
+import { isSlip } from '../spelling'
+import { compoundsOf, isTopical, type Word } from '../words'
 import { fieldsAskedFor, type Strengths, strengthIn } from './fields'
 import { type Language, wordsIn } from './language'
 import { cosine, type Likeness, likenessBy, type Meaning } from './meaning'
@@ -73,6 +74,7 @@ export function weighEvidence(question: Question, sources: Source[], given?: Mea
   const sections = sources.flatMap((source, rank) => sectionsOf(source, rank, language))
   const candidates = sections.flatMap((section) => section.candidates)
   const strengths = strengthsOf(question, sections, likenessBy(meaning))
+  addSynonyms(question, sections, sources, strengths)
   const weight = weigh(question, sections, strengths)
   const asked = meaning?.vector(question.text)
   tellApart(sections)
@@ -169,6 +171,34 @@ function strengthsOf({ terms, language }: Question, sections: Section[], likenes
       return [stem, strengths]
     }),
   )
+}
+
+/**
+ * Words that a search found a document by, and that are no word of the question in another spelling, are synonyms of the words that this
+ * document lacks. If it lacks several, each may be the one that is meant.
+ */
+function addSynonyms(
+  { text, terms, language }: Question,
+  sections: Section[],
+  sources: Source[],
+  strengths: Strengths,
+): void {
+  const asked = wordsIn(language, text)
+  const isAsked = ({ stem, folded }: Word) =>
+    asked.some((word) => word.stem === stem || isSlip(word.folded, folded)) ||
+    terms.some((term) => strengths.get(term.stem)!.has(stem))
+  const added = sources.flatMap(({ matched = [] }, rank) => {
+    const own = sections.filter((section) => section.rank === rank)
+    const lacking = terms.filter(({ stem }) => {
+      const said = strengths.get(stem)!
+      return own.every(({ stems, above }) => strengthIn(stems, said) + strengthIn(above, said) === 0)
+    })
+    const others = wordsIn(language, matched.join(' ')).filter((word) => isTopical(word) && !isAsked(word))
+    return lacking.flatMap(({ stem }) =>
+      others.map((other) => [stem, other.stem, 1 / lacking.length] as const),
+    )
+  })
+  for (const [stem, other, strength] of added) strengths.get(stem)!.set(other, strength)
 }
 
 /** Weighs the question's words. One that no section has weighs as much as the heaviest. */

@@ -51,3 +51,14 @@ describe('a question in a script without spaces', () => {
     expect(turn.answer).toContain('日曜日は休みです。')
   })
 })
+
+it('what a synonym of the collection finds is answered as if the question had that word', async () => {
+  const question = 'Where are the beakers?'
+  expect((await ask({ question }))[1].answer).not.toContain('Cups and plates')
+  const synonyms = [{ id: 'b', synonyms: ['beakers', 'cups'] }]
+  await call('PUT', '/synonym_sets/things', { body: { items: synonyms } })
+  await call('PATCH', '/collections/facts', { body: { synonym_sets: ['things'] } })
+  await expect
+    .poll(async () => (await ask({ question }))[1].answer)
+    .toContain('Cups and plates are washed at the museum')
+})

@@ -292,3 +292,28 @@ describe('a cell of a table', () => {
     expect(said).not.toContain('option.3x')
   })
 })
+
+describe('a synonym by which the search found a document', () => {
+  const [warranty] = from({
+    id: 'w',
+    title: 'Warranty',
+    text: 'Each notebook has a guarantee of three years. Repairs are free of charge in that time.',
+  })
+  const [shipping] = from({ id: 's', title: 'Shipping', text: 'Parcels take two days to all cities.' })
+  const question = 'Is a kludge repaired?'
+
+  it('says the word of the question that the document lacks', () => {
+    expect(answer(question, [{ ...warranty!, matched: ['notebook'] }, shipping!])).toEqual({
+      text: expect.stringContaining('Repairs are free of charge'),
+    })
+    expect(answer(question, [warranty!, shipping!])).toMatchObject({ warned: true })
+  })
+
+  it('is no word of the question in another spelling, and none that says little', () => {
+    const found = answer(question, [{ ...shipping!, matched: ['take', 'parcels'] }, warranty!])
+    expect(found).not.toEqual({ text: expect.stringContaining('Parcels') })
+    expect(answer(question, [{ ...warranty!, matched: ['repairs', 'is'] }, shipping!])).toEqual(
+      answer(question, [warranty!, shipping!]),
+    )
+  })
+})
