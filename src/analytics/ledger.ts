@@ -343,17 +343,13 @@ export class Ledger {
   /** Moves some counts into documents, in one transaction. @returns whether more are left */
   #flushSome(): boolean {
     try {
-      const isDone = this.#storage.transactionSync(() => {
+      return !this.#store.transact(this.#storage, () => {
         const queries = this.#flushQueries()
         const counters = this.#flushCounters()
         const isTrimmed = queries && this.#trim()
         this.#store.finish()
         return isTrimmed && counters
       })
-      return !isDone
-    } catch (error) {
-      this.#store.reset()
-      throw error
     } finally {
       this.#waiting = undefined
     }

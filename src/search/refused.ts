@@ -1,4 +1,10 @@
-/** Why a parameter or a schema option of Typesense's is refused. */
+/** Refuses what a caller sent: with Typesense's messages, or with why an option of Typesense's is refused. */
+import { ApiError } from '../errors'
+
+/** @throws ApiError 400 */
+export function refuse(message: string): never {
+  throw new ApiError(400, message)
+}
 
 export interface Refused {
   why: string

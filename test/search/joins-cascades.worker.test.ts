@@ -7,7 +7,7 @@ import { createCollection, dropCollection, lookUp, putAlias } from '../../src/re
 import { collectionObject } from '../../src/search/collection/handle'
 import type { Collection } from '../../src/search/collection/object'
 import type { CollectionRpc } from '../../src/search/collection/rpc'
-import { ensureKeyed } from '../../src/search/documents/keyed'
+import { ensureKeyed } from '../../src/search/documents/references'
 import { Store } from '../../src/search/documents/store'
 import type { Referrer } from '../../src/search/schema/layout'
 import { readSchema } from '../../src/search/schema/plan'

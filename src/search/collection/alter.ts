@@ -5,6 +5,7 @@ import { coerceDocument, FieldFault, matches } from '../documents/document'
 import type { Store } from '../documents/store'
 import { beginReplacement, cancelReplacement, discard, discardVectors } from '../embedding/queue'
 import { columnOf } from '../fragment'
+import { refuse } from '../refused'
 import { openWhatOpens, sealFields } from '../schema/embedding-secrets'
 import { checkEmbedSources, checkFields, isDynamic, parseField } from '../schema/field'
 import {
@@ -54,10 +55,6 @@ interface Alteration {
 export interface CarriedVectors {
   name: string
   table: string
-}
-
-function refuse(message: string): never {
-  throw new ApiError(400, message)
 }
 
 const ALTERABLE = new Set(['fields', 'metadata', 'synonym_sets', 'curation_sets'])
@@ -216,13 +213,19 @@ async function checkDocuments(store: Store, added: Field[]): Promise<void> {
   const fields = added.filter((field) => !isDynamic(field))
   if (fields.length === 0 || store.count === 0) return
   const plan = planOf({ ...store.schema, fields, slots: {} })
+  // If all new fields are optional, only documents that mention one of them can be wrong.
+  const mention = fields.every(({ optional }) => optional)
+    ? `AND (${fields.map(() => 'instr(body, ?) > 0').join(' OR ')})`
+    : ''
+  const mentions = mention === '' ? [] : fields.map(({ name }) => JSON.stringify(name.split('.').at(-1)))
+  const where = mentions.length > 50 ? '' : mention
   let after = -1
   for (;;) {
     const seqs = columnOf<number>(
       store.sql,
-      'SELECT seq FROM documents WHERE seq > ? ORDER BY seq LIMIT ?',
+      `SELECT seq FROM documents WHERE seq > ? ${where} ORDER BY seq LIMIT ${CHECK_STEP}`,
       after,
-      CHECK_STEP,
+      ...(where === '' ? [] : mentions),
     )
     for (const document of store.read(seqs, plan.vectors.length === 0, true).values()) {
       try {

@@ -37,14 +37,11 @@ export class Altering {
         before = store.schema
         alteration = await readAlteration(body, before, env)
       }
-      storage.transactionSync(() => {
+      store.transact(storage, () => {
         const { carried, reindexing } = applyAlteration(store, alteration)
         if (reindexing) reindex.start(carried)
         embeddings.retry()
       })
-    } catch (error) {
-      store.reset()
-      throw error
     } finally {
       this.#running = false
     }

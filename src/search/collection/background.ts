@@ -131,6 +131,8 @@ const WORN = 0.1
 const REST_MS = 5
 /** The same while people search, so that searches get most of the object's time, and for so long after a search. */
 const [BUSY_REST_MS, BUSY_MS] = [100, 1_000]
+/** A step waits for searches that go on, but no longer than this: there may always be one. */
+const PATIENCE_MS = 250
 
 export class Tidying {
   readonly #storage: DurableObjectStorage
@@ -149,6 +151,8 @@ export class Tidying {
   #searches = 0
   /** time of the last one */
   #searchedAt = 0
+  /** since when a step waits for searches */
+  #waitingFrom: number | undefined
 
   constructor(storage: DurableObjectStorage, store: Store) {
     this.#storage = storage
@@ -175,7 +179,7 @@ export class Tidying {
       })
   }
 
-  /** Runs a search. Steps are rare meanwhile: they take the object's time between its slices. */
+  /** Runs a search. Steps wait for it: they would take the object's time between its slices. */
   async during<T>(search: () => Promise<T>): Promise<T> {
     this.#searches++
     try {
@@ -202,6 +206,9 @@ export class Tidying {
     const now = Date.now()
     const isQuiet = now >= this.#wroteAt + QUIET_MS
     if (!isQuiet && this.#further < WRITES) return WRITING_MS
+    this.#waitingFrom ??= now
+    if (this.#searches > 0 && now - this.#waitingFrom < PATIENCE_MS) return REST_MS
+    this.#waitingFrom = undefined
     this.#further = 0
     const rest = this.#searches > 0 || now - this.#searchedAt < BUSY_MS ? BUSY_REST_MS : REST_MS
     const { removedTexts: removed, count, textIndexes } = this.#store

@@ -115,12 +115,7 @@ export class Reindex {
       job.until,
     )
 
-    try {
-      this.#storage.transactionSync(() => this.#commit(seqs, job, seqs.length < limit))
-    } catch (error) {
-      this.#store.reset()
-      throw error
-    }
+    this.#store.transact(this.#storage, () => this.#commit(seqs, job, seqs.length < limit))
     if (!this.pending) {
       this.#ended?.abort()
       this.#ended = this.#end = undefined

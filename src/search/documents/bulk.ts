@@ -173,15 +173,10 @@ export async function removeWhere(
 
 /** Removes documents in one transaction. */
 export function removeAll(storage: DurableObjectStorage, store: Store, documents: [number, string][]): void {
-  try {
-    storage.transactionSync(() => {
-      for (const [seq, id] of documents) store.remove(seq, id)
-      store.finish()
-    })
-  } catch (error) {
-    store.reset()
-    throw error
-  }
+  store.transact(storage, () => {
+    for (const [seq, id] of documents) store.remove(seq, id)
+    store.finish()
+  })
 }
 
 /** The joins of an export. */

@@ -2,8 +2,10 @@
  * Checks a document: its id, the types of its fields, and the handling of wrong values by `dirty_values`. Messages
  * are Typesense's (src/validator.cpp), grammar included.
  */
+
 import { ApiError } from '../../errors'
 import { describeFault, integer, isInt64, parseExact, requireShallow } from '../../lib/json'
+import { refuse } from '../refused'
 import { isFallback } from '../schema/field'
 import type { FieldPlan, Kind, Plan } from '../schema/plan'
 import { isObject, type Leaf, leaves, replace } from '../schema/values'
@@ -23,10 +25,6 @@ export class FieldFault extends ApiError {
   ) {
     super(400, message)
   }
-}
-
-function refuse(message: string): never {
-  throw new ApiError(400, message)
 }
 
 function refuseValue({ name }: FieldPlan, needs: string): never {

@@ -219,6 +219,16 @@ export class Store {
     return this.#texts.flatMap(({ tables }) => Object.values(tables))
   }
 
+  /** Runs work in a transaction. @throws what it throws; what is in memory is then read again */
+  transact<Result>(storage: DurableObjectStorage, work: () => Result): Result {
+    try {
+      return storage.transactionSync(work)
+    } catch (error) {
+      this.reset()
+      throw error
+    }
+  }
+
   /** Reloads the state in memory, after a rollback. */
   reset(): void {
     const schema = readSchema(this.#sql)

@@ -4,9 +4,11 @@
  * The built-in model's vectors are made at once. For others the document is marked in the same transaction, and a
  * queue makes them later (embedding/queue.ts).
  */
+
 import { ApiError, storageFull } from '../../errors'
 import { integer, isInt64 } from '../../lib/json'
 import { logFault, type Origin } from '../fault-log'
+import { refuse } from '../refused'
 import type { FieldSlot, StoredSchema } from '../schema/layout'
 import { type FieldPlan, type Plan, planOf } from '../schema/plan'
 import { addField, outgrowsTextIndex, rebuildTextIndex, textColumnsFor } from '../schema/tables'
@@ -91,19 +93,14 @@ export class Writer {
    */
   writeTogether(items: Incoming[], before: () => boolean, after: (ids: string[]) => void): void {
     const parsed = items.map(parse)
-    try {
-      this.#storage.transactionSync(() => {
-        if (!before()) return
-        const ids = this.#commit(parsed).map((result) => {
-          if (result instanceof ApiError) throw result
-          return result.id
-        })
-        after(ids)
+    this.#store.transact(this.#storage, () => {
+      if (!before()) return
+      const ids = this.#commit(parsed).map((result) => {
+        if (result instanceof ApiError) throw result
+        return result.id
       })
-    } catch (error) {
-      this.#store.reset()
-      throw error
-    }
+      after(ids)
+    })
   }
 
   #commitAlone(item: Parsed, origin: Origin): Written | ApiError {
@@ -354,10 +351,6 @@ function invalidEmbedding(plan: FieldPlan): never {
 // `$operations` of a document: `{"increment": {"likes": 1}}` adds to the stored value.
 
 const KEY = '$operations'
-
-function refuse(message: string): never {
-  throw new ApiError(400, message)
-}
 
 /**
  * Replaces `$operations` by the resulting values. A field without a value counts as 0.

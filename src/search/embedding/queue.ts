@@ -235,21 +235,16 @@ class EmbeddingQueue implements Background {
     const { storage, store } = this.#around
     const plan = this.#plan
     if (store.closed || plan === undefined) return
-    try {
-      storage.transactionSync(() => {
-        for (const [number, text] of some.entries()) {
-          for (const seq of texts.get(text) ?? []) {
-            // The document may have changed during the call, been deleted, or got a vector from its owner.
-            if (!store.pending.has(this.#slot, seq) || this.#textOf(plan, seq) !== text) continue
-            this.#put(plan, seq, typeof vectors === 'string' ? vectors : vectors[number]!)
-          }
+    store.transact(storage, () => {
+      for (const [number, text] of some.entries()) {
+        for (const seq of texts.get(text) ?? []) {
+          // The document may have changed during the call, been deleted, or got a vector from its owner.
+          if (!store.pending.has(this.#slot, seq) || this.#textOf(plan, seq) !== text) continue
+          this.#put(plan, seq, typeof vectors === 'string' ? vectors : vectors[number]!)
         }
-        store.flush()
-      })
-    } catch (error) {
-      store.reset()
-      throw error
-    }
+      }
+      store.flush()
+    })
   }
 
   #put(plan: FieldPlan, seq: number, vector: Float32Array | string): void {
@@ -508,15 +503,10 @@ function completeReplacement(storage: DurableObjectStorage, store: Store, slot: 
   schema.fields = schema.fields.map((other) => (other.name === name ? field : other))
   schema.slots[name] = slot
   delete schema.replacing?.[name]
-  try {
-    storage.transactionSync(() => {
-      store.saveSchema(schema)
-      discardVectors(store, old)
-    })
-  } catch (error) {
-    store.reset()
-    throw error
-  }
+  store.transact(storage, () => {
+    store.saveSchema(schema)
+    discardVectors(store, old)
+  })
   return true
 }
 

@@ -16,7 +16,7 @@
 import { type Steps, stepwise } from '../steps'
 import type { Neighbour } from '../vectors/vector-index'
 import { Gathered } from './candidates'
-import type { WeighedWord } from './word-weights'
+import type { WeighedWord } from './query-words'
 
 /** Text matches, and the score of one that could not be better. */
 export interface ScoredWords {

@@ -3,11 +3,11 @@
 import { wordDistance } from '../../lib/nearest'
 import { respelled } from '../../models/spelling'
 import { compoundsOf, stemOf, wordsOf } from '../../models/words'
-import type { SqlFragment } from '../fragment'
-import { hasRows } from '../fragment'
+import { reform } from '../changes'
+import { fragment, hasRows, type SqlFragment } from '../fragment'
 import type { SearchRequest } from '../request/request'
 import { isShared, textCode, textColumn, textNumber } from '../schema/tables'
-import { type Analyzer, analyzerOf, type TextIndex, WORDS } from '../text/analyzer'
+import { type Analyzer, analyzerOf, type TextIndex, type TokenRules, WORDS } from '../text/analyzer'
 import {
   matchExpression,
   mostTelling,
@@ -36,7 +36,6 @@ import { hasSynonyms, withoutSynonyms, withSynonyms } from '../text/synonyms'
 import { TERMS } from '../text/terms'
 import type { SearchContext } from './context'
 import { LongSearches, Pace } from './pace'
-import { documentsWith } from './word-weights'
 
 /** Matches documents with any of the terms. */
 export const matchOf = (
@@ -412,4 +411,118 @@ function waysOf(terms: readonly Term[]): Way[] {
     }
   }
   return ways
+}
+
+// =============================================================================
+// How much the words of a search say: in how many documents of the collection each is, and what the best match could score.
+
+/** The most that FTS5 multiplies the rarity of a word by, if a document has the word very often. */
+const MOST_BM25 = 2.2
+/**
+ * Rarity of a word that most documents have. It is not 0, so that meaning can decide questions that have only such
+ * words.
+ */
+const LEAST_SAID = 0.5
+
+/** A searched word with its corrections, and how much it says: its IDF in the collection. */
+export interface WeighedWord {
+  /** folded */
+  words: string[]
+  says: number
+}
+
+/** The single words of some terms, each with how much it says. Words that no document has say the most. */
+export function weighWords(context: SearchContext, index: TextIndex, terms: Term[]): WeighedWord[] {
+  const words = relax(terms)
+    .filter(({ tokens }) => tokens.length === 1)
+    .map(({ tokens, corrections: others, synonyms }) => [...tokens, ...others, ...singleWords(synonyms)])
+  const documentsOf = documentsWith(context, index, context.schema, words.flat())
+  const all = context.count()
+  return words.map((alternatives) => {
+    const documents = alternatives.reduce((sum, word) => sum + documentsOf(word), 0)
+    const says = Math.log((all - documents + 0.5) / (documents + 0.5))
+    return { words: alternatives, says: Math.max(LEAST_SAID, says || 0) }
+  })
+}
+
+/** The synonyms of one word. */
+const singleWords = (synonyms: Term['synonyms']): string[] =>
+  (synonyms?.instead ?? []).flatMap((terms) =>
+    terms.length === 1 && terms[0]!.tokens.length === 1 ? terms[0]!.tokens : [],
+  )
+
+/**
+ * The BM25 of a document that has all words as often as can count: FTS5 multiplies the IDF of a word by at most 2.2
+ * (k1 + 1). Words that no document has count too, because then part of the question is not answered.
+ */
+export const idealScore = (words: readonly WeighedWord[]): number =>
+  words.reduce((sum, { says }) => sum + MOST_BM25 * says, 0)
+
+/** In how many documents the index has each of some folded words. */
+export function documentsWith(
+  context: SearchContext,
+  index: TextIndex,
+  rules: TokenRules,
+  words: string[],
+): (word: string) => number {
+  const { sql } = context
+  const { form } = analyzerOf(index, rules)
+  const forms = [...new Set(words.map(form))]
+  const rows = sql.exec<{ term: string; doc: number }>(
+    `SELECT term, doc FROM json_each(?) w CROSS JOIN ${vocabularyOf(sql, index)} v ON v.term = w.value`,
+    JSON.stringify(forms),
+  )
+  const documents = new Map(rows.toArray().map(({ term, doc }) => [term, doc]))
+  return (word) => documents.get(form(word)) ?? 0
+}
+
+// =============================================================================
+// Reads the places of words, and tells whether the index has a longer word than the one that was typed.
+
+/** Longer words that begin with a word, which is bound twice. */
+const LONGER = 'WHERE term >= ? || char(1) AND term <= ? || char(1114111) LIMIT 1'
+
+/** Words that FTS5 leaves as they are. */
+const PLAIN = /^[a-z0-9]+$/
+
+/**
+ * The terms, and of the last one whether the index has longer words that begin with it. FTS5 first collects the places of all
+ * of those, in each statement of a search.
+ */
+export function withLongest(
+  context: SearchContext,
+  request: SearchRequest,
+  terms: Term[],
+  pace: Pace,
+): Term[] {
+  const last = terms.at(-1)!
+  const [word = '', ...more] = last.tokens
+  if (!last.prefix || more.length > 0 || request.index.table !== WORDS.table || !PLAIN.test(word))
+    return terms
+  const isSame = columnsOf(context, request).every(({ analyzer, code }) => {
+    const { text } = analyzer.phrase(typed(last))
+    return !code && text === word && analyzer.completions(word).length === 0
+  })
+  if (!isSame || hasSynonyms(terms)) return terms
+  const isNone = (rows: readonly object[]) => rows.length === 0
+  // The table of terms is quick to ask, but it may have words that no document has any more, and lacks very long ones.
+  const isLongest =
+    isNone(pace.query(context.sql, fragment(`SELECT 1 FROM ${TERMS} ${LONGER}`, word, word))) &&
+    isNone(readPlaces(context.sql, fragment(`SELECT 1 FROM word_instances ${LONGER}`, word, word), pace))
+  return isLongest ? terms.with(-1, { ...last, longest: word }) : terms
+}
+
+/**
+ * Queries the places of words. Their table is made on first use: to ask for it each time would count as a write. It shows the index
+ * in another form, so replies that were kept stay valid.
+ */
+function readPlaces<Row extends object>(sql: SqlStorage, query: SqlFragment, pace: Pace): Row[] {
+  const read = () => pace.query<Row>(sql, query)
+  try {
+    return read()
+  } catch {
+    const table = `CREATE VIRTUAL TABLE IF NOT EXISTS word_instances USING fts5vocab('${WORDS.table}', 'instance')`
+    reform(sql, () => sql.exec(table))
+    return read()
+  }
 }

@@ -31,8 +31,7 @@ import type { HitRow } from './hits'
 import type { Parts } from './match-set'
 import { measured, type VectorSearch } from './nearest'
 import type { Pace } from './pace'
-import { queryOf } from './query-words'
-import { idealScore, type WeighedWord, weighWords } from './word-weights'
+import { idealScore, queryOf, type WeighedWord, weighWords } from './query-words'
 
 /** How many documents are read. With 30, a few questions lose their answer; with 100, none gains one. */
 const MOST_READ = 50

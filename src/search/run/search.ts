@@ -38,7 +38,15 @@ import { countFacets } from './facets'
 import { fuseScores } from './fusion'
 import { searchJoins } from './join-answer'
 import { allMatches, filteredMatches, scoredMatches, wordsOf } from './kept-matches'
-import { type KeywordSearch, planKeywordSearch, requireInfix, withInfix } from './keyword-search'
+import {
+  contextFits,
+  hasContext,
+  type KeywordSearch,
+  planKeywordSearch,
+  questionWords,
+  requireInfix,
+  withInfix,
+} from './keyword-search'
 import { allDocuments, chosenIn, filteredIn, type MatchSet, minus, once, setOf } from './match-set'
 import {
   embedWords,
@@ -55,8 +63,7 @@ import { checkOrder } from './order'
 import { LongSearches, Pace, type Pacing, pacing, restOf } from './pace'
 import { bestMatches, type Found, makePage } from './page'
 import { matchOfAny, matchOfExcluded, queryOf, withoutMisspellings } from './query-words'
-import { contextFits, hasContext, questionWords } from './question-words'
-import { findPlain, isPlain } from './ranking/found'
+import { findPlain, isPlain } from './ranking/plain'
 import {
   completeSides,
   concerns,

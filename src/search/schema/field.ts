@@ -1,6 +1,7 @@
 /** Reads the definition of one field. Checks come in Typesense's order and words. */
+
 import { ApiError } from '../../errors'
-import { insteadOf, passes, type Refused, refused } from '../refused'
+import { insteadOf, passes, type Refused, refuse, refused } from '../refused'
 import { DEFAULT_LENGTH, stemmedLocales, stemmerOf } from '../text/analyzer'
 import { type EmbedConfig, FIELD_TYPES, type Field, type FieldType, VECTOR_DISTANCES } from '../types'
 import { requireClear } from './embedding-secrets'
@@ -31,10 +32,6 @@ export const isDynamic = (field: Pick<Field, 'name' | 'type'>): boolean =>
 export function referenceOf({ reference = '' }: Field): { collection: string; field: string } {
   const dot = reference.indexOf('.')
   return { collection: reference.slice(0, dot), field: reference.slice(dot + 1) }
-}
-
-function refuse(message: string): never {
-  throw new ApiError(400, message)
 }
 
 function boolean(raw: Json, property: string, name: string, fallback: boolean): boolean {

@@ -1,9 +1,9 @@
 /** Reads a collection's schema from the request that creates it, and describes it for GET. */
 
 import * as v from 'valibot'
-import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { readMeta, writeMeta } from '../meta'
+import { refuse } from '../refused'
 import { STEMS, WORDS } from '../text/analyzer'
 import type { CollectionSchema, CollectionSummary, Field } from '../types'
 import { maskConfig } from './embedding-secrets'
@@ -20,10 +20,6 @@ import { isReference, isSearchable, isVector, type StoredSchema } from './layout
 import { fieldShape, slotShape } from './plan'
 import { createTextIndexes, dropStemWords, dropValues, NEXT, OWN_TEXT_COLUMNS } from './tables'
 import { isObject } from './values'
-
-function refuse(message: string): never {
-  throw new ApiError(400, message)
-}
 
 /** @throws ApiError 400 in the words of POST /collections */
 export function parseName(body: unknown): string {

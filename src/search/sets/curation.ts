@@ -1,7 +1,9 @@
 /** Curations and what makes results diverse, as sets hold them, with the checks of their JSON in Typesense's words. */
+
 import { ApiError, unlessRefused } from '../../errors'
 import { type FilterNode, parseFilter } from '../filter/parse'
 import { KeptSets } from '../kept-sets'
+import { refuse } from '../refused'
 import { isObject } from '../schema/values'
 import { type Synonym, synonymOf } from './synonym'
 
@@ -41,10 +43,6 @@ export interface Curation {
 }
 
 type Json = Record<string, unknown>
-
-function refuse(message: string): never {
-  throw new ApiError(400, message)
-}
 
 const EFFECTS = [
   'includes',

@@ -1,5 +1,6 @@
 /** A synonym as a synonym set has it, and the checks of its JSON, in Typesense's words. */
-import { ApiError } from '../../errors'
+
+import { refuse } from '../refused'
 import { isObject } from '../schema/values'
 
 export interface Synonym {
@@ -15,10 +16,6 @@ export interface Synonym {
 
 const NO_SYNONYMS = 'Could not find an array of `synonyms`'
 const BAD_SYNONYMS = 'Could not find a valid string array of `synonyms`'
-
-function refuse(message: string): never {
-  throw new ApiError(400, message)
-}
 
 const isText = (value: unknown): value is string => typeof value === 'string' && value !== ''
 

@@ -11,13 +11,12 @@
  * `drop_tokens_mode` turns that off.
  */
 
-import { reform } from '../../changes'
-import { fragment, type SqlFragment } from '../../fragment'
+import { fragment } from '../../fragment'
 import type { SearchRequest } from '../../request/request'
 import { completeSort, type SortKey } from '../../request/sort'
 import { BLOCK } from '../../schema/column'
 import { isArray } from '../../schema/layout'
-import { stemsOf, type TextIndex, WORDS } from '../../text/analyzer'
+import { stemsOf, type TextIndex } from '../../text/analyzer'
 import {
   type ColumnGroup,
   groupsOf,
@@ -34,30 +33,44 @@ import {
   typed,
 } from '../../text/query'
 import { hasSynonyms } from '../../text/synonyms'
-import { TERMS } from '../../text/terms'
 import {
   type Conditions,
   equalCandidates,
+  type Fit,
+  gatherScores,
   type OrderedMatch,
   type Scores,
   type Top,
   where,
 } from '../candidates'
 import type { SearchContext } from '../context'
-import { allMatches, filteredMatches, type Matches, wordsOf } from '../kept-matches'
-import { common, eachBlock, type MatchSet, minus, partsOf, seqsOf, setOf, sizeOf } from '../match-set'
+import { besidePinned, withPinned } from '../curate'
+import { allMatches, filteredMatches, type Matches, scoredMatches, wordsOf } from '../kept-matches'
+import { common, eachBlock, type MatchSet, minus, once, partsOf, seqsOf, setOf, sizeOf } from '../match-set'
 import { type Window, windowOf } from '../order'
 import type { Pace } from '../pace'
+import type { Found } from '../page'
 import {
   areKnown,
   columnsOf,
   correct,
   rankOf,
   splitsAndJoins,
+  withLongest,
   withSimilar,
   withSpacing,
 } from '../query-words'
-import { bestMatches, FEW, firstByLength, hasLength, type Ranking, type Scored, wordsIn } from './documents'
+import {
+  BY_TEXT,
+  bestMatches,
+  DocumentScorer,
+  FEW,
+  firstByLength,
+  hasLength,
+  type Ranking,
+  type Scored,
+  wordsIn,
+} from './documents'
 import { costOf, type TextScore } from './score'
 
 /** With this many informative words, a query counts as a question. */
@@ -662,47 +675,88 @@ export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<
 }
 
 // =============================================================================
-// Reads the places of words, and tells whether the index has a longer word than the one that was typed.
+// Runs a plain search: what is typed into a search box, without vectors and without a conversation around it.
 
-/** Longer words that begin with a word, which is bound twice. */
-const LONGER = 'WHERE term >= ? || char(1) AND term <= ? || char(1114111) LIMIT 1'
+/** Where all matches need scores, as for groups, so many are read one by one. */
+const FEW_AS_A_WHOLE = 250
 
-/** Words that FTS5 leaves as they are. */
-const PLAIN = /^[a-z0-9]+$/
+/** From this `drop_tokens_threshold` on, any informative word is always enough: the search is for a question. */
+const ANY_WORD = 1_000_000
+
+export const isPlain = ({ index, dropTokensThreshold, contextQ }: SearchRequest): boolean =>
+  !index.stems && dropTokensThreshold < ANY_WORD && contextQ === ''
 
 /**
- * The terms, and of the last one whether the index has longer words that begin with it. FTS5 first collects the places of all
- * of those, in each statement of a search.
+ * Finds and ranks the matches of a plain search.
+ * @param asked.top the page, if the best text matches come first in it. Pinned documents are put into it
+ * @returns undefined when the query has no word to look for
  */
-function withLongest(context: SearchContext, request: SearchRequest, terms: Term[], pace: Pace): Term[] {
-  const last = terms.at(-1)!
-  const [word = '', ...more] = last.tokens
-  if (!last.prefix || more.length > 0 || request.index.table !== WORDS.table || !PLAIN.test(word))
-    return terms
-  const isSame = columnsOf(context, request).every(({ analyzer, code }) => {
-    const { text } = analyzer.phrase(typed(last))
-    return !code && text === word && analyzer.completions(word).length === 0
-  })
-  if (!isSame || hasSynonyms(terms)) return terms
-  const isNone = (rows: readonly object[]) => rows.length === 0
-  // The table of terms is quick to ask, but it may have words that no document has any more, and lacks very long ones.
-  const isLongest =
-    isNone(pace.query(context.sql, fragment(`SELECT 1 FROM ${TERMS} ${LONGER}`, word, word))) &&
-    isNone(readPlaces(context.sql, fragment(`SELECT 1 FROM word_instances ${LONGER}`, word, word), pace))
-  return isLongest ? terms.with(-1, { ...last, longest: word }) : terms
+export async function findPlain(
+  context: SearchContext,
+  request: SearchRequest,
+  asked: { query: ParsedQuery; filter: Conditions; top: Top | undefined; pinned: Found['pinned'] },
+  pace: Pace,
+): Promise<Found | undefined> {
+  const { query, filter, pinned } = asked
+  const top = asked.top && besidePinned(asked.top, pinned)
+  const paged = (rows: OrderedMatch[], found: number) =>
+    asked.top && withPinned({ rows, found }, pinned, asked.top)
+  const plain = await planPlainSearch(context, request, query, filter, top, pace)
+  if (plain === undefined) return undefined
+  const { terms, match, matches: set, tiers: tiersOf, index } = plain
+  const candidates: Found['candidates'] = {
+    text: true,
+    vector: false,
+    found: sizeOf(set),
+    set: async () => set,
+  }
+  if (tiersOf === undefined) {
+    candidates.gathered = once(async (by) =>
+      gatherScores(context.sql, await scoredMatches(context, match, filter, by), by),
+    )
+    return { candidates, terms, index, pinned, top: plain.top && paged(plain.top.rows, plain.top.found) }
+  }
+  const sort = completeSort(request.sort, context.schema, { text: true, vector: false })
+  const scorer = new DocumentScorer(context, request, terms)
+  const ranking = { context, request, scorer, filter, sort, pace }
+  const found = { set, tiersOf }
+  const texts = new Map<number, TextScore>()
+  const fit = fitOf(ranking, found, texts)
+  const fitting = { ...candidates, fit }
+  if (top === undefined) return { candidates: fitting, terms, pinned, texts }
+  const page = await rankedPage(ranking, found, top)
+  return {
+    candidates: fitting,
+    terms,
+    pinned,
+    top: paged(page.rows, sizeOf(set)),
+    texts: page.texts,
+    first: (limit: number) => rankedPage(ranking, found, { offset: 0, limit }),
+  }
 }
 
-/**
- * Queries the places of words. Their table is made on first use: to ask for it each time would count as a write. It shows the index
- * in another form, so replies that were kept stay valid.
- */
-function readPlaces<Row extends object>(sql: SqlStorage, query: SqlFragment, pace: Pace): Row[] {
-  const read = () => pace.query<Row>(sql, query)
-  try {
-    return read()
-  } catch {
-    const table = `CREATE VIRTUAL TABLE IF NOT EXISTS word_instances USING fts5vocab('${WORDS.table}', 'instance')`
-    reform(sql, () => sql.exec(table))
-    return read()
+/** @param texts gets how well the documents fit that are read one by one */
+function fitOf(ranking: Ranking, found: Tiered, texts: Map<number, TextScore>): Fit {
+  let scores: Promise<Scores> | undefined
+  const keep = (read: Iterable<readonly [number, TextScore]>) => {
+    for (const [seq, text] of read) texts.set(seq, text)
+  }
+  return {
+    all: () => {
+      const keys = ranking.sort.filter(({ kind }) => kind === 'field')
+      scores ??= scoresOfAll({ ...ranking, sort: [BY_TEXT, ...keys, NEWEST] }, found, FEW_AS_A_WHOLE)
+      return scores
+    },
+    of: (seqs) => {
+      const read = ranking.scorer.scoreAll(seqs)
+      keep(read.map(({ seq, text }) => [seq, text]))
+      return new Map(read.map(({ seq, text }) => [seq, -text.rank]))
+    },
+    first: async (some, keys, window) => {
+      const own = { ...ranking, sort: [BY_TEXT, ...keys, NEWEST] }
+      const page = await rankedPage(own, { ...found, set: some }, window)
+      keep(page.texts)
+      return page.rows
+    },
   }
 }
