@@ -91,7 +91,7 @@ export function ChatPage() {
   return (
     <div class={panelShown ? 'chat with-panel' : 'chat'}>
       <div class="chat-main" ref={stage.holder}>
-        <header class="chat-head">
+        <header class="chat-head ends">
           <h1 class={started ? 'chat-title cut' : 'hidden'} tabIndex={-1} dir="auto">
             {turns[0]?.question ?? 'Ask your documents'}
           </h1>

@@ -230,7 +230,7 @@ const MOST = 8
 
 /** The values of facet fields in the hits of a search, to narrow it by. */
 const Facets = ({ of, filter, toggle }: FacetsProps) => (
-  <aside class="facets" aria-label="Facets">
+  <aside class="facets pile" aria-label="Facets">
     {of
       .filter(({ counts }) => counts.length > 0)
       .map(({ field_name: field, counts }) => (
@@ -243,6 +243,7 @@ const Facets = ({ of, filter, toggle }: FacetsProps) => (
                 <li key={value}>
                   <button
                     type="button"
+                    class="ends"
                     aria-pressed={filter.includes(condition)}
                     onClick={() => toggle(condition)}
                   >

@@ -164,14 +164,14 @@ function NewKey({ close }: { close: () => void }) {
       <Dialog title="Your new key" close={close}>
         <div class="dialog-body form">
           <p>Copy it now: it is not shown again. Parley keeps only a hash of it.</p>
-          <div class="secret">
+          <div class="secret line">
             <code>{value}</code>
             <Copy text={value} label="Copy the key" />
           </div>
           {kind === 'page' && (
             <>
               <p>Paste this into your page:</p>
-              <div class="secret">
+              <div class="secret line">
                 <code>{snippet}</code>
                 <Copy text={snippet} label="Copy the snippet" />
               </div>

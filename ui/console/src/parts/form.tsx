@@ -156,7 +156,7 @@ interface SearchBoxProps {
 
 /** What is looked for. */
 export const SearchBox = ({ label, value, change, most }: SearchBoxProps) => (
-  <label class="search-box">
+  <label class="search-box line">
     <span class="hidden">{label}</span>
     <Icon name="search" />
     <input

@@ -190,7 +190,7 @@ function Snippet({ assistant, website, isMade }: SnippetProps) {
         {website && `, and only pages of ${looksOf(website).origin} may use it`}. It is shown once.
       </p>
       {value !== undefined && (
-        <div class="secret">
+        <div class="secret line">
           <code>{value}</code>
           <Copy text={value} label="Copy the snippet" />
         </div>
