@@ -32,6 +32,7 @@ import {
   vectorField,
 } from './wire'
 
+const BY: Record<By, string> = { both: 'Words and meaning', words: 'Words', meaning: 'Meaning' }
 const NOTHING: SearchResult = { found: 0, search_time_ms: 0, hits: [] }
 
 export function Search({ collection }: { collection: Collection }) {
@@ -75,11 +76,7 @@ export function Search({ collection }: { collection: Collection }) {
             label="Search by"
             bare
             value={by}
-            options={[
-              ['both', 'Words and meaning'],
-              ['words', 'Words'],
-              ['meaning', 'Meaning'],
-            ]}
+            options={Object.entries(BY)}
             change={(by) => ask({ q: text, by: by as By })}
           />
         )}
