@@ -2,9 +2,9 @@
 import { Component, type ComponentChildren, type ComponentType } from 'preact'
 import { useRef, useState } from 'preact/hooks'
 import { place } from './address'
-import { isTaken, key, Refusal, refused, setKey, useAction, useModule } from './api'
+import { isTaken, key, Refusal, refused, setKey, useModule } from './api'
 import { ChatPage } from './chat/chat-page'
-import { CheckField, TextField } from './parts/form'
+import { Form, useDraft } from './parts/form'
 import { NotFound, Notice, Problem, Shown, useTitle } from './parts/page'
 import { Shell } from './shell'
 
@@ -97,19 +97,18 @@ class Boundary extends Component<{ children: ComponentChildren }, { fault?: unkn
 
 function SignIn() {
   useTitle('')
-  const [value, setValue] = useState('')
-  const [remember, setRemember] = useState(false)
+  const { draft, text, check } = useDraft({ value: '', remember: false })
   const [denied, setDenied] = useState(refused.value && key.value !== '')
-  const { busy, error, start } = useAction(async (_: Event) => {
-    const given = value.trim()
+  const open = async () => {
+    const given = draft.value.trim()
     if (given === '') return
     setDenied(false)
-    if (await isTaken(given)) setKey(given, remember)
+    if (await isTaken(given)) setKey(given, draft.remember)
     else setDenied(true)
-  })
+  }
   return (
     <main class="sign-in">
-      <form class="sign-in-box frame form" onSubmit={start} autocomplete="off">
+      <Form class="sign-in-box frame form" action="Open the console" busy="Checking …" save={open}>
         <img src="/icon.svg" alt="" width="44" height="44" />
         <h1>Parley</h1>
         <p class="lead soft">Enter an API key to open the console. The admin key opens all of it.</p>
@@ -118,14 +117,10 @@ function SignIn() {
             <p>The API key was refused. Enter another one.</p>
           </Notice>
         )}
-        {error && <Problem error={error} />}
-        <TextField label="API key" type="password" required value={value} change={setValue} />
-        <CheckField label="Remember it in this browser" checked={remember} change={setRemember} />
+        {text('value', 'API key', { type: 'password', required: true })}
+        {check('remember', 'Remember it in this browser')}
         <p class="hint">Otherwise it is kept in this tab only, until it is closed.</p>
-        <button type="submit" class="button primary wide" disabled={busy}>
-          {busy ? 'Checking …' : 'Open the console'}
-        </button>
-      </form>
+      </Form>
     </main>
   )
 }

@@ -298,7 +298,7 @@ function TurnItem({ turn, host, chat, inspected, inspect }: TurnProps) {
     <div class="turn-item">
       <div ref={holder} />
       {/* Below an answer that grows it would move all the time. The panel that it opens is there already. */}
-      <div class={running && inspected ? 'turn-foot line waiting' : 'turn-foot line'}>
+      <div class={running && inspected ? 'turn-foot line apart waiting' : 'turn-foot line apart'}>
         <Button
           label="Why this answer?"
           kind="pill"

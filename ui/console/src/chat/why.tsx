@@ -266,7 +266,7 @@ function Facts({ traced: { trace, usage, timings, finish_reason: ended } }: { tr
         ([name, value]) =>
           value && (
             <div key={name} class="fact-row">
-              <dt>{name}</dt>
+              <dt class="soft">{name}</dt>
               <dd>{value}</dd>
             </div>
           ),
@@ -362,7 +362,7 @@ function Numbers({ search, titles }: { search: Search; titles: ReadonlyMap<strin
       <dl class="facts">
         {Object.entries(params).map(([name, value]) => (
           <div key={name} class="fact">
-            <dt>{name}</dt>
+            <dt class="soft">{name}</dt>
             <dd>{typeof value === 'string' ? value : JSON.stringify(value)}</dd>
           </div>
         ))}

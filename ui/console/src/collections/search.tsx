@@ -92,7 +92,7 @@ export function Search({ collection }: { collection: Collection }) {
             of={mapped({ ...loaded, data }, ({ hits }) => hits)}
             lines={6}
             label="Searching"
-            class="results"
+            class="results apart"
             ordered
             empty={{
               icon: 'search',

@@ -99,7 +99,7 @@ function Again({ from, a, open }: { from: Side; a: TurnAddress; open: boolean })
   return (
     <details class="again frame" open={open}>
       <summary>Settings of the second answer</summary>
-      <Form class="form" action="Ask again" busy="Asking …" save={ask}>
+      <Form class="form apart" action="Ask again" busy="Asking …" save={ask}>
         <SettingsFields choices={choices.data ?? {}} of={asked} />
         <p class="hint">
           Instructions and temperature belong to a model. To compare those, make{' '}

@@ -10,7 +10,7 @@ import type { GivenFeedback, RecordedTurn } from './record'
 export function Said({ feedback }: { feedback: GivenFeedback[] | undefined }) {
   if (!feedback || feedback.length === 0) return null
   return (
-    <ul class="said pile" aria-label="Feedback">
+    <ul class="said pile apart" aria-label="Feedback">
       {feedback.map((each) => (
         <li
           key={`${each.created_at} ${each.comment}`}
@@ -46,7 +46,7 @@ export function Doubted({ answer, support = [] }: Pick<RecordedTurn, 'answer' | 
   const doubted = support.filter((sentence) => sentence.support !== 'supported')
   if (doubted.length === 0) return null
   return (
-    <details class="doubted pile">
+    <details class="doubted pile apart">
       <summary>
         The documents do not support {doubted.length} of {many(support.length, 'sentence')}
       </summary>

@@ -191,7 +191,7 @@ function Find({ collection, side, question, picked, pick, counted }: FindProps) 
       <List
         of={{ ...loaded, data: loaded.error ? undefined : loaded.data?.hits }}
         label="Searching"
-        class="results"
+        class="results apart"
         ordered
         empty={{
           icon: 'search',
@@ -204,7 +204,7 @@ function Find({ collection, side, question, picked, pick, counted }: FindProps) 
           const isPicked = picked?.id === document.id
           return (
             <Result key={document.id} hit={hit} best={loaded.data?.hits[0]} open={setShown}>
-              <p class="result-pick line">
+              <p class="result-pick line apart">
                 <Button
                   label={isPicked ? 'Chosen' : 'This should have answered'}
                   aria-pressed={isPicked}

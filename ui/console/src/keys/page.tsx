@@ -165,14 +165,14 @@ function NewKey({ close }: { close: () => void }) {
         <div class="dialog-body form">
           <p>Copy it now: it is not shown again. Parley keeps only a hash of it.</p>
           <div class="secret line">
-            <code>{value}</code>
+            <code class="grow">{value}</code>
             <Copy text={value} label="Copy the key" />
           </div>
           {kind === 'page' && (
             <>
               <p>Paste this into your page:</p>
               <div class="secret line">
-                <code>{snippet}</code>
+                <code class="grow">{snippet}</code>
                 <Copy text={snippet} label="Copy the snippet" />
               </div>
             </>

@@ -20,7 +20,7 @@ interface ListProps<T> {
   of: Omit<Loaded<T[]>, 'set'>
   /** what is said while there is nothing to list */
   empty: EmptyProps
-  class: 'pile' | 'rows frame' | 'results'
+  class: 'pile' | 'rows frame' | 'results apart'
   /** whether its order says something, such as best first */
   ordered?: boolean
   /** grey lines while it loads */
@@ -277,7 +277,7 @@ interface RawProps {
 
 /** A text as it is, which scrolls where it is long and can be copied. */
 export const Raw = ({ name, text, copy = `Copy: ${name}`, label = name }: RawProps) => (
-  <div class="message">
+  <div class="message apart">
     <div class="message-head ends">
       <span>{name}</span>
       <Copy text={text} label={copy} />

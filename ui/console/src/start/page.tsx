@@ -191,7 +191,7 @@ function Snippet({ assistant, website, isMade }: SnippetProps) {
       </p>
       {value !== undefined && (
         <div class="secret line">
-          <code>{value}</code>
+          <code class="grow">{value}</code>
           <Copy text={value} label="Copy the snippet" />
         </div>
       )}
