@@ -2,7 +2,9 @@
  * What conversations store as JSON, in their object's tables and in D1's rows of turns: its shapes, who owns it, and the turn that is made of a row.
  */
 import * as v from 'valibot'
+import { rowSchema } from '../db/client'
 import type { ConversationEntry, FailedConversation } from '../db/conversations'
+import { conversations, turns, usage } from '../db/schema'
 import type { Cost, ModelUsage, Reserved, StoredTurn, TurnRecord } from '../db/turns'
 import { ApiError } from '../errors'
 import { once } from '../lib/once'
@@ -220,24 +222,29 @@ export interface Meta {
   handovers: Handover[]
 }
 
-/** A message that hands the conversation over to people (conversation-state.ts). */
-export interface Handover {
-  id: string
-  /** when it was asked for, in milliseconds since 1970 */
-  at: number
-  /** what is still to be sent; `next`: when, in milliseconds since 1970 */
-  waiting?: HandoverRequest & { tries: number; next: number }
-}
-
 /** What somebody who asks for people says. */
-export interface HandoverRequest {
-  assistant: string
+const handoverRequest = once(() => ({
+  assistant: v.string(),
   /** where the message goes */
-  webhook: string
+  webhook: v.string(),
   /** how to reach them, in their own words */
-  contact: string
-  message: string
-}
+  contact: v.string(),
+  message: v.string(),
+}))
+
+/** A message that hands the conversation over to people (conversation-state.ts). */
+const handoverShape = once(() =>
+  v.object({
+    id: v.string(),
+    /** when it was asked for, in milliseconds since 1970 */
+    at: v.number(),
+    /** what is still to be sent; `next`: when, in milliseconds since 1970 */
+    waiting: v.exactOptional(v.object({ ...handoverRequest(), tries: v.number(), next: v.number() })),
+  }),
+)
+
+export type Handover = v.InferOutput<ReturnType<typeof handoverShape>>
+export type HandoverRequest = Omit<NonNullable<Handover['waiting']>, 'tries' | 'next'>
 
 export const metaShapes: () => { [Key in keyof Meta]: v.GenericSchema<Meta[Key]> } = once(() => ({
   self: v.object({
@@ -252,33 +259,10 @@ export const metaShapes: () => { [Key in keyof Meta]: v.GenericSchema<Meta[Key]>
   successor: v.string(),
   erasing: v.boolean(),
   lingering: v.number(),
-  handovers: v.array(
-    v.object({
-      id: v.string(),
-      at: v.number(),
-      waiting: v.exactOptional(
-        v.object({
-          assistant: v.string(),
-          webhook: v.string(),
-          contact: v.string(),
-          message: v.string(),
-          tries: v.number(),
-          next: v.number(),
-        }),
-      ),
-    }),
-  ),
+  handovers: v.array(handoverShape()),
 }))
 
-const spentShape: () => v.GenericSchema<ModelUsage> = once(() =>
-  v.object({
-    day: v.string(),
-    owner: v.string(),
-    modelId: v.string(),
-    inputTokens: v.number(),
-    outputTokens: v.number(),
-  }),
-)
+const spentShape = once(() => rowSchema<ModelUsage>(usage, { without: ['turns'] }))
 
 const cost = once(() => ({
   usage: spentShape(),
@@ -289,44 +273,17 @@ const cost = once(() => ({
 
 export const costShape: () => v.GenericSchema<Cost> = once(() => v.object(cost()))
 
-const entryShape: () => v.GenericSchema<ConversationEntry> = once(() =>
-  v.object({
-    id: v.string(),
-    historyId: v.string(),
-    modelId: v.string(),
-    owner: v.string(),
-    userId: v.string(),
-    protocol: v.string(),
-    title: v.string(),
-    createdAt: v.number(),
-    updatedAt: v.number(),
-    expiresAt: v.number(),
-    proof: v.exactOptional(v.string()),
-    details: v.exactOptional(v.string()),
-    failedAt: v.exactOptional(v.number()),
+const entryShape = once(() =>
+  rowSchema<ConversationEntry>(conversations, {
+    optional: ['proof', 'details', 'failedAt'],
+    without: ['turns', 'name'],
   }),
 )
 
-const rowShape: () => v.GenericSchema<TurnRecord['turn']> = once(() =>
-  v.object({
-    conversationId: v.string(),
-    turn: v.number(),
-    question: v.string(),
-    standalone: v.nullable(v.string()),
-    answer: v.string(),
-    finishReason: v.string(),
-    citations: v.string(),
-    usage: v.string(),
-    timings: v.string(),
-    trace: v.string(),
-    createdAt: v.number(),
-    expiresAt: v.number(),
-    // Records from before migration 0011 have no such column.
-    followups: v.exactOptional(v.nullable(v.string())),
-    // And those from before 0014 not these.
-    assistant: v.exactOptional(v.nullable(v.string())),
-    passages: v.exactOptional(v.nullable(v.string())),
-    verdict: v.exactOptional(v.nullable(v.string())),
+// Records from before migration 0011 lack the suggestions, and those from before 0014 the others.
+const rowShape = once(() =>
+  rowSchema<TurnRecord['turn']>(turns, {
+    optional: ['followups', 'assistant', 'replacedBy', 'verdict', 'passages'],
   }),
 )
 

@@ -3,6 +3,7 @@
  * another template, as `insert` and the like give it, becomes part of the text.
  */
 import sql, { join, raw, type Sql } from 'sql-template-tag'
+import * as v from 'valibot'
 import { reasonOf } from '../errors'
 import type { RowOf, Table } from './schema'
 
@@ -100,6 +101,23 @@ export const allOf = (...conditions: (Sql | undefined)[]): Sql =>
 /** Whether a column has one of some values, whatever their number: D1 binds at most 100. */
 export const isIn = (column: string, values: readonly unknown[]): Sql =>
   sql`${raw(column)} IN (SELECT value FROM json_each(${JSON.stringify(values)}))`
+
+/**
+ * A schema of a table's rows that were stored as JSON.
+ * @param optional properties that may be absent @param without properties that are never there
+ */
+export function rowSchema<Row>(
+  { columns }: Table,
+  { optional = [], without = [] }: { optional?: string[]; without?: string[] },
+): v.GenericSchema<Row> {
+  const entries = Object.entries(columns).flatMap(([property, kind]) => {
+    const value = kind.startsWith('text') ? v.string() : v.number()
+    const schema = kind.endsWith('?') ? v.nullable(value) : value
+    if (without.includes(property)) return []
+    return [[property, optional.includes(property) ? v.exactOptional(schema) : schema]]
+  })
+  return v.object(Object.fromEntries(entries)) as unknown as v.GenericSchema<Row>
+}
 
 // =============================================================================
 // Caches rows of D1 in the isolate's memory, so that a turn waits for no query. All caches share one policy.
