@@ -180,40 +180,6 @@ export function useAction<A extends unknown[]>(run: (...args: A) => Promise<unkn
   }
 }
 
-/** A list of which the server gives a part at a time. */
-export interface PagedList<T> extends Loaded<T[]> {
-  /** loads the next part; absent at the end */
-  more: Action<[]> | undefined
-}
-
-interface Part<T> {
-  items: T[]
-  /** where the next part begins; absent at the end */
-  next?: string | undefined
-}
-
-/**
- * A list, part after part.
- * @param name what is listed, as for `useLoaded`
- * @param load a part. @param cursor where it begins; '' for the first
- */
-export function usePagedList<T>(
-  name: string,
-  load: (cursor: string, signal?: AbortSignal) => Promise<Part<T>>,
-): PagedList<T> {
-  const { data, set, ...loaded } = useLoaded(name, (signal) => load('', signal))
-  const more = useAction(async () => {
-    const { items, next } = await load(data?.next ?? '')
-    set({ items: [...(data?.items ?? []), ...items], next })
-  })
-  return {
-    ...loaded,
-    data: data?.items,
-    set: (items) => set({ ...data, items }),
-    more: data?.next === undefined ? undefined : more,
-  }
-}
-
 // =============================================================================
 // The API key of this browser. A server on this machine has a key that everybody knows, until it is told another one.
 

@@ -79,9 +79,9 @@ function AssistantPage({ name }: { name: string }) {
         loaded.data && <Button label="Ask" kind="primary" icon="chat" href={toAsk('assistant', name)} />
       }
     >
-      <Shown of={loaded} lines={6}>
+      <Shown of={loaded}>
         {(body) => (
-          <Shown of={choices} lines={6}>
+          <Shown of={choices}>
             {(known) => (
               <div class="split">
                 <AssistantForm

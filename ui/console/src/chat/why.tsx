@@ -488,7 +488,7 @@ export function Inspector({ chat, turn, close }: InspectorProps) {
           {a && <Button label="Fix this answer" icon="edit" href={to(['fix'], { a })} />}
           {trace.error && <Problem error={trace.error} retry={trace.reload} />}
           {!told && !insight.searches && !trace.error && running && (
-            <Loading lines={3} label="The turn is on its way" />
+            <Loading label="The turn is on its way" />
           )}
         </Why>
         {(turn.state === 'failed' || turn.state === 'stopped') && !told && (

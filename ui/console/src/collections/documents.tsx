@@ -7,7 +7,7 @@ import { titleOf } from '../chat/insight'
 import { Button } from '../parts/button'
 import { changesOf, Dialog, FormDialog, objectIn, TextField, useDraft } from '../parts/form'
 import { count, many } from '../parts/format'
-import { List, Pager, Raw } from '../parts/list'
+import { List, Raw } from '../parts/list'
 import { Problem } from '../parts/page'
 import {
   type Collection,
@@ -50,11 +50,11 @@ export function Documents({ collection, changed }: { collection: Collection; cha
   const list = useRead<SearchResult>(`${pathOf(name)}/documents/search?${params}`)
   const [shown, setShown] = useState<Doc>()
   const last = Math.min(MOST_PAGES, Math.ceil((list.data?.found ?? 0) / PAGE))
+  const turn = (next: number) => go(to(['collections', name, 'documents'], { page: String(next) }))
   return (
     <>
       <List
         of={mapped(list, ({ hits }) => hits)}
-        lines={8}
         class="rows frame"
         empty={
           page === 1
@@ -86,12 +86,20 @@ export function Documents({ collection, changed }: { collection: Collection; cha
           </li>
         )}
         after={
-          <Pager
-            page={page}
-            last={last}
-            label="Pages of documents"
-            turn={(next) => go(to(['collections', name, 'documents'], { page: String(next) }))}
-          />
+          (last > 1 || page > 1) && (
+            <nav class="pager line" aria-label="Pages of documents">
+              <Button
+                label="Previous"
+                icon="left"
+                disabled={page <= 1}
+                onClick={() => turn(Math.min(page - 1, last))}
+              />
+              <span class="soft">
+                Page {count(page)} of {count(last)}
+              </span>
+              <Button label="Next" after="right" disabled={page >= last} onClick={() => turn(page + 1)} />
+            </nav>
+          )
         }
       />
       {shown && (

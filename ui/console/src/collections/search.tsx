@@ -6,7 +6,7 @@ import { go, place, to } from '../address'
 import { mapped, read, useKept, useLoaded } from '../api'
 import { titleOf } from '../chat/insight'
 import { Button } from '../parts/button'
-import { FilterBox, SearchBox, SelectField, TextField, useTyped } from '../parts/form'
+import { SearchBox, SelectField, TextField, useTyped } from '../parts/form'
 import { count, duration, likeness, many, share } from '../parts/format'
 import { List } from '../parts/list'
 import { DocumentDialog } from './documents'
@@ -65,12 +65,16 @@ export function Search({ collection }: { collection: Collection }) {
     <>
       <search class="search-form line">
         <SearchBox label={`Search ${name}`} value={text} change={setText} />
-        <FilterBox
-          label="Filter"
-          placeholder="Filter, such as year:>2020"
-          value={filterText}
-          change={setFilterText}
-        />
+        <label class="filter-box">
+          <span class="hidden">Filter</span>
+          <input
+            class="input"
+            placeholder="Filter, such as year:>2020"
+            spellcheck={false}
+            value={filterText}
+            onInput={(event) => setFilterText(event.currentTarget.value)}
+          />
+        </label>
         {vectorField(collection) && (
           <SelectField
             label="Search by"
@@ -90,7 +94,6 @@ export function Search({ collection }: { collection: Collection }) {
         <div>
           <List
             of={mapped({ ...loaded, data }, ({ hits }) => hits)}
-            lines={6}
             label="Searching"
             class="results apart"
             ordered

@@ -50,7 +50,7 @@ export function Nodes({ name }: { name: string }) {
   const down = nodes.filter(({ answers }) => !answers).length
   return (
     <section class="nodes" aria-label="Nodes of the cluster">
-      <Shown of={loaded} lines={1} label="Asking the nodes">
+      <Shown of={loaded} label="Asking the nodes">
         {() => (
           <details open={down > 0}>
             <summary>

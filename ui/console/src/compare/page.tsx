@@ -51,18 +51,12 @@ export default function Compare() {
       <div class="sides">
         <section class="answer-side pile" aria-label="The first answer">
           <h2 class="aside">First</h2>
-          <Shown of={left} lines={6}>
-            {(side) => <Answer side={side} />}
-          </Shown>
+          <Shown of={left}>{(side) => <Answer side={side} />}</Shown>
         </section>
         <section class="answer-side pile" aria-label="The second answer">
           <h2 class="aside">Second</h2>
           {left.data && <Again key={query.get('b')} from={left.data} a={a} open={b === undefined} />}
-          {b && (
-            <Shown of={right} lines={6}>
-              {(side) => <Answer side={side} />}
-            </Shown>
-          )}
+          {b && <Shown of={right}>{(side) => <Answer side={side} />}</Shown>}
         </section>
       </div>
     </Page>

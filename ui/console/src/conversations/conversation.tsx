@@ -51,7 +51,7 @@ export function ConversationPage({ id }: { id: string }) {
         )
       }
     >
-      <Shown of={loaded} lines={8}>
+      <Shown of={loaded}>
         {({ turns }) => turns.map((turn) => <Turn key={turn.turn} of={id} turn={turn} called={called} />)}
       </Shown>
       {(failed.data?.length ?? 0) > 0 && (

@@ -2,13 +2,13 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { go, NEW, place, to } from '../address'
-import { usePagedList } from '../api'
+import { mapped, useAction, useLoaded } from '../api'
 import type { Summary } from '../chat/wire'
 import { Button } from '../parts/button'
-import { FilterBox, SearchBox, SelectField, useTyped } from '../parts/form'
+import { SearchBox, SelectField, useTyped } from '../parts/form'
 import { ago, count, many, when } from '../parts/format'
-import { type EmptyProps, List, More } from '../parts/list'
-import { NotFound, Page } from '../parts/page'
+import { type EmptyProps, List } from '../parts/list'
+import { NotFound, Page, Problem } from '../parts/page'
 import { ConversationPage } from './conversation'
 import { type ListFilter, listConversations } from './record'
 import { ConversationTabs, Unanswered } from './unanswered'
@@ -26,21 +26,38 @@ const PAGE = 50
 /** The list of conversations, whatever protocol began them. */
 function ConversationList() {
   const given = filters()
-  const list = usePagedList(`conversations ${JSON.stringify(given)}`, async (cursor, signal) => {
-    const page = await listConversations({ ...filterOf(given), limit: PAGE, cursor }, signal)
-    return { items: page.conversations, next: page.next_cursor }
+  const load = (cursor: string, signal?: AbortSignal) =>
+    listConversations({ ...filterOf(given), limit: PAGE, cursor }, signal)
+  const list = useLoaded(`conversations ${JSON.stringify(given)}`, (signal) => load('', signal))
+  const { conversations = [], next_cursor: next = '' } = list.data ?? {}
+  const more = useAction(async () => {
+    const page = await load(next)
+    list.set({ ...page, conversations: [...conversations, ...page.conversations] })
   })
   return (
     <Page title="Conversations" lead="What people asked, on any protocol, and what they were answered.">
       <ConversationTabs current="all" />
       <FilterForm />
       <List
-        of={list}
-        lines={8}
+        of={mapped(list, () => conversations)}
         class="rows frame"
         empty={isFiltered(given) ? UNFIT : NONE}
         item={(each) => <Row key={each.id} of={each} />}
-        after={<More of={list} title="Load earlier ones" />}
+        after={
+          next !== '' && (
+            <>
+              {more.error && <Problem error={more.error} />}
+              <div class="pager line">
+                <Button
+                  label={more.busy ? 'Loading …' : 'Load earlier ones'}
+                  disabled={more.busy}
+                  onClick={more.start}
+                />
+                <span class="soft">{count(conversations.length)} loaded</span>
+              </div>
+            </>
+          )
+        }
       />
     </Page>
   )
@@ -132,13 +149,17 @@ function FilterForm() {
   return (
     <search class="search-form line">
       <SearchBox label="Search questions and answers" value={words} change={setWords} most={200} />
-      <FilterBox
-        label="User"
-        placeholder="User ID"
-        value={name}
-        change={setName}
-        done={(user) => set({ user })}
-      />
+      <label class="filter-box">
+        <span class="hidden">User</span>
+        <input
+          class="input"
+          placeholder="User ID"
+          spellcheck={false}
+          value={name}
+          onInput={(event) => setName(event.currentTarget.value)}
+          onChange={(event) => set({ user: event.currentTarget.value.trim() })}
+        />
+      </label>
       {CHOICES.map(([label, name, any, others]) => (
         <SelectField
           key={name}

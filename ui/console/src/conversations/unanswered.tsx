@@ -190,7 +190,6 @@ export function Unanswered() {
       <ConversationTabs current="unanswered" />
       <List
         of={{ ...found, data: data?.groups }}
-        lines={6}
         label="Reading conversations"
         class="pile"
         empty={{

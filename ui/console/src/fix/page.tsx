@@ -36,9 +36,7 @@ export default function Fix() {
       up={{ title: 'The conversation', href: to(['conversations', 'read', a.conversation]) }}
       lead="Find the document that should have answered, change what kept it from doing so, and ask again."
     >
-      <Shown of={loaded} lines={8}>
-        {(all) => <Steps key={addressOf(a)} {...all} />}
-      </Shown>
+      <Shown of={loaded}>{(all) => <Steps key={addressOf(a)} {...all} />}</Shown>
     </Page>
   )
 }
@@ -244,7 +242,7 @@ function Again({ side, asked }: { side: Side; asked: ChatSettings }) {
       </div>
       {error && <Problem error={error} />}
       {b && (
-        <Shown of={right} lines={6}>
+        <Shown of={right}>
           {(now) => (
             <>
               <div class="sides">

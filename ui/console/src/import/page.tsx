@@ -246,7 +246,7 @@ function Preview({ runner, content, title, unreadable, into, again }: PreviewPro
             change={(typed) => setName(typed.trim())}
           />
           {name === '' && <p class="soft">Give the collection a name.</p>}
-          {prepared.loading && <Loading lines={2} label="Comparing with what is there" />}
+          {prepared.loading && <Loading label="Comparing with what is there" />}
           {prepared.error && <Problem error={prepared.error} retry={prepared.reload} />}
           {data && (
             <>

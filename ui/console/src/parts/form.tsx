@@ -170,30 +170,6 @@ export const SearchBox = ({ label, value, change, most }: SearchBoxProps) => (
   </label>
 )
 
-interface FilterBoxProps {
-  label: string
-  placeholder: string
-  value: string
-  /** hears what is typed, and what stands there when that is done */
-  change: (value: string) => void
-  done?: (value: string) => void
-}
-
-/** What narrows a list, besides what is looked for. */
-export const FilterBox = ({ label, placeholder, value, change, done }: FilterBoxProps) => (
-  <label class="filter-box">
-    <span class="hidden">{label}</span>
-    <input
-      class="input"
-      placeholder={placeholder}
-      spellcheck={false}
-      value={value}
-      onInput={(event) => change(event.currentTarget.value)}
-      onChange={(event) => done?.(event.currentTarget.value.trim())}
-    />
-  </label>
-)
-
 /** What is sent, and what is shown of it. */
 type Choices = readonly (readonly [string, string])[]
 

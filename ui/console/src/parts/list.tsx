@@ -2,11 +2,10 @@
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
 import { go, place, to } from '../address'
-import { type Loaded, type PagedList, send } from '../api'
+import { type Loaded, send } from '../api'
 import { Button, Copy, type IconName, Tool } from './button'
 import { Confirm } from './form'
-import { count } from './format'
-import { Empty, Page, Problem, Shown } from './page'
+import { Empty, Page, Shown } from './page'
 
 export interface EmptyProps {
   icon: IconName
@@ -23,8 +22,6 @@ interface ListProps<T> {
   class: 'pile' | 'rows frame' | 'results apart'
   /** whether its order says something, such as best first */
   ordered?: boolean
-  /** grey lines while it loads */
-  lines?: number
   /** what loads, for screen readers */
   label?: string
   item: (each: T, index: number) => ComponentChildren
@@ -55,43 +52,6 @@ export function List<T>({ of, empty, class: className, ordered, item, ...more }:
     </Shown>
   )
 }
-
-/** Loads more of a list that has no numbered pages. @param title what the button says */
-export const More = <T,>({ of: { data = [], more }, title }: { of: PagedList<T>; title: string }) =>
-  more && (
-    <>
-      {more.error && <Problem error={more.error} />}
-      <div class="pager line">
-        <Button label={more.busy ? 'Loading …' : title} disabled={more.busy} onClick={more.start} />
-        <span class="soft">{count(data.length)} loaded</span>
-      </div>
-    </>
-  )
-
-interface PagerProps {
-  /** the one that is shown, from 1 */
-  page: number
-  last: number
-  label: string
-  turn: (page: number) => void
-}
-
-/** Turns numbered pages. Nothing where there is only one. */
-export const Pager = ({ page, last, label, turn }: PagerProps) =>
-  (last > 1 || page > 1) && (
-    <nav class="pager line" aria-label={label}>
-      <Button
-        label="Previous"
-        icon="left"
-        disabled={page <= 1}
-        onClick={() => turn(Math.min(page - 1, last))}
-      />
-      <span class="soft">
-        Page {count(page)} of {count(last)}
-      </span>
-      <Button label="Next" after="right" disabled={page >= last} onClick={() => turn(page + 1)} />
-    </nav>
-  )
 
 // =============================================================================
 // A page that lists things of one kind, and what each of them can do.

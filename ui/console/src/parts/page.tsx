@@ -185,8 +185,6 @@ export function Problem({ error, retry }: { error: Refusal; retry?: () => void }
 
 interface ShownProps<T> {
   of: Omit<Loaded<T>, 'set'>
-  /** grey lines while it loads */
-  lines?: number
   /** what loads, for screen readers */
   label?: string
   children: (data: T) => ComponentChildren
@@ -201,12 +199,11 @@ export const Shown = <T,>({ of: { data, error, reload }, children, ...loading }:
 )
 
 /** Grey lines in the place of what is to come. */
-export const Loading = ({ lines = 4, label = 'Loading' }: { lines?: number; label?: string }) => (
+export const Loading = ({ label = 'Loading' }: { label?: string }) => (
   <div class="loading pile" role="status">
     <span class="hidden">{label}</span>
-    {Array.from({ length: lines }, (_, index) => (
-      // biome-ignore lint/suspicious/noArrayIndexKey: the lines are all alike
-      <span key={index} class="bone" aria-hidden="true" />
-    ))}
+    <span class="bone" aria-hidden="true" />
+    <span class="bone" aria-hidden="true" />
+    <span class="bone" aria-hidden="true" />
   </div>
 )

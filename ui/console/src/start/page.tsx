@@ -73,7 +73,7 @@ export default function Start() {
       title="Get started"
       lead="Name your website, and its chat is here in a minute. Each step can be changed later."
     >
-      <Shown of={choices} lines={6}>
+      <Shown of={choices}>
         {() => (
           <ol class="steps">
             <Step title="Your content" done={!isEmpty}>

@@ -100,7 +100,7 @@ export default function UsagePage() {
         />
       }
     >
-      <Shown of={loaded} lines={6}>
+      <Shown of={loaded}>
         {() =>
           rows.length === 0 && (
             <Empty icon="usage" title="Nothing was asked in this time">
@@ -250,7 +250,7 @@ export function Failures({ days }: { days: string }) {
       title="Errors"
       beside={<a href={to(['conversations'], { only: 'failed', days })}>All failed answers</a>}
     >
-      <Shown of={loaded} lines={2} label="Reading errors">
+      <Shown of={loaded} label="Reading errors">
         {(failures) =>
           failures.length === 0 ? (
             <p class="hint">No question failed in this time.</p>
