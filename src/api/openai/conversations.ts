@@ -172,7 +172,7 @@ interface Home {
 /**
  * Where a new conversation keeps its messages: in the history of the assistant that the key is most likely to ask.
  * That is the one that it is bound to, or `default`, or the first one. If another assistant is asked, it gets these
- * messages as a transcript (edge/chat-names.ts).
+ * messages as a transcript (http/chat-names.ts).
  */
 async function homeOf(env: Cloudflare.Env, access: Access, record: RequestRecord): Promise<Home> {
   const { assistant: bound } = access.limits

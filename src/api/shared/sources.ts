@@ -28,7 +28,7 @@ export interface AnswerSource {
   documentId: string
   /** never empty: the id stands in for a missing title */
   title: string
-  /** its name in answers that cite by label (turn/labels.ts) */
+  /** its name in answers that cite by label (turn/passage.ts) */
   label: string
   /** absent if the document has no address that a page can safely link to */
   url?: string
