@@ -1,7 +1,7 @@
 /** What a presented key may do. */
 import type { ApiKeyRecord, KeyLimits } from '../db/api-keys'
+import { sha256 } from '../db/sealing'
 import { ApiError, forbidden } from '../errors'
-import { sha256 } from './digest'
 import { collectionPattern, fitsAnyName } from './pattern'
 
 export const SEARCH_ACTION = 'documents:search'

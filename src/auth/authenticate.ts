@@ -1,6 +1,6 @@
 /** Who calls, how often, and what for: limits of requests and turns, what a presented key may do, and the gate of all routes. */
 import { type ApiKeyRecord, apiKeyByHash, findApiKeysByPrefix, keyIn } from '../db/api-keys'
-import { open } from '../db/sealing'
+import { open, sameDigest, sha256, sha256Bytes } from '../db/sealing'
 import {
   type Budget,
   dayOf,
@@ -19,7 +19,6 @@ import { ApiError, forbidden } from '../errors'
 import { parseExact } from '../lib/json'
 import { matchesOrigin } from '../lib/origins'
 import { type Access, ADMIN, accessOf, canSignScopedKeys, maySign } from './access'
-import { sameDigest, sha256, sha256Bytes } from './digest'
 
 // =============================================================================
 // Limits requests and turns per key. The platform's Rate Limiting binding counts them, at each location separately

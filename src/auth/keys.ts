@@ -10,7 +10,7 @@ import {
   updateApiKey,
 } from '../db/api-keys'
 import { type BackupRow, restoreRows } from '../db/backup'
-import { seal } from '../db/sealing'
+import { seal, sha256 } from '../db/sealing'
 import { isLimited } from '../db/turns'
 import { ApiError, forbidden } from '../errors'
 import { meant } from '../lib/nearest'
@@ -19,7 +19,6 @@ import { MOST_ORIGINS, ORIGIN_PATTERN } from '../lib/origins'
 import { readStored } from '../lib/stored-json'
 import { canSignScopedKeys } from './access'
 import { checkBudget, forgetKeys, PREFIX_LENGTH } from './authenticate'
-import { sha256 } from './digest'
 import { PAGE_BUDGET } from './page-budget'
 
 /** The end of the year 4020, in unix seconds: Typesense's value for a key that does not expire. */

@@ -4,7 +4,6 @@
  * A sealed string is `v1.` + base64(12 bytes of nonce + ciphertext with its tag). A value that was changed, or sealed
  * under another key, does not open.
  */
-
 import sql, { raw } from 'sql-template-tag'
 import { ApiError } from '../errors'
 import { all, type Database, run } from './client'
@@ -151,4 +150,23 @@ export async function resealRegistry(db: Database, env: Cloudflare.Env): Promise
     }
   }
   return count
+}
+
+// =============================================================================
+// Digests: keys are stored and compared as these.
+
+/** SHA-256 of a text, hexadecimal. */
+export const sha256 = (text: string): Promise<string> => sha256Bytes(new TextEncoder().encode(text))
+
+/** SHA-256 of bytes, hexadecimal. */
+export async function sha256Bytes(bytes: Uint8Array): Promise<string> {
+  const digest = await crypto.subtle.digest('SHA-256', bytes)
+  return Array.from(new Uint8Array(digest), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/** Compares two digests in constant time. */
+export function sameDigest(a: string, b: string): boolean {
+  let difference = a.length ^ b.length
+  for (let index = 0; index < a.length; index++) difference |= a.charCodeAt(index) ^ b.charCodeAt(index)
+  return difference === 0
 }

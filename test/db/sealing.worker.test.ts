@@ -1,7 +1,6 @@
 import { env } from 'cloudflare:workers'
 import { describe, expect, it } from 'vitest'
-import { sameDigest } from '../../src/auth/digest'
-import { open, reseal, seal } from '../../src/db/sealing'
+import { open, reseal, sameDigest, seal } from '../../src/db/sealing'
 
 const OLD = { ENCRYPTION_KEY: 'the key of last year' }
 const NEW = { ENCRYPTION_KEY: 'the key of this year' }

@@ -1,6 +1,6 @@
 /** Reads a body of the AI Chat Protocol (contract chat-protocols 1.4). Pure. */
 
-import { sha256Bytes } from '../../auth/digest'
+import { sha256Bytes } from '../../db/sealing'
 import { type ApiError, badRequest } from '../../errors'
 import { contentOf, type FilePart, textOf } from '../../lib/parts'
 import { isTextFile, isVague, LONGEST_FILE_NAME, MOST_FILES } from '../../lib/text-file'
