@@ -233,11 +233,11 @@ function GroupItem({ group, nearest }: { group: Group; nearest: Nearest | undefi
               {nearest.alike > 0 && `, ${share(nearest.alike)} alike in meaning`}
             </>
           )}
+          <Badges of={faultsIn([group])} kind="warn" />
         </>
       }
     >
       <span class="badge">{many(group.length, 'time')}</span>
-      <Badges of={faultsIn([group])} kind="warn" />
       <div class="line">
         <Button label="Fix" icon="edit" href={to(['fix'], { a })} />
         <Button label="Write a page" icon="plus" href={to(['fix'], { a, write: '1' })} />
