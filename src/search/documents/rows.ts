@@ -2,7 +2,6 @@
 import { ApiError } from '../../errors'
 import { readExactObject } from '../../lib/stored-json'
 import { bindable } from '../fragment'
-import type { ColumnMemory } from '../schema/column-memory'
 import { type FieldSlot, normColumn, type StoredSchema, scalarColumn, valuesTable } from '../schema/layout'
 import type { FieldPlan, Plan } from '../schema/plan'
 import { leaves, replace } from '../schema/values'
@@ -165,20 +164,17 @@ export interface Values {
   keys: (readonly [field: string, keys: unknown[]])[]
 }
 
-/** The rows of one version of a schema. */
+/** The rows of one version of a schema. The caller forgets the values of changed documents that are in memory. */
 export class DocumentRows {
   readonly #sql: SqlStorage
   readonly #schema: StoredSchema
   readonly #plan: Plan
-  readonly #columns: ColumnMemory
   readonly #statements: Statements
 
-  /** @param columns drops cached values of changed documents */
-  constructor(sql: SqlStorage, schema: StoredSchema, plan: Plan, columns: ColumnMemory) {
+  constructor(sql: SqlStorage, schema: StoredSchema, plan: Plan) {
     this.#sql = sql
     this.#schema = schema
     this.#plan = plan
-    this.#columns = columns
     this.#statements = statementsFor(plan)
   }
 
@@ -194,22 +190,17 @@ export class DocumentRows {
     return { seq, rows, lists, keys }
   }
 
-  /** Writes a new document. Values in memory are dropped by the caller, for many documents at once. */
+  /** Writes a new document. */
   insert(id: string, body: string, unstored: string | undefined, values: Values): void {
     this.#sql.exec('INSERT INTO documents (seq, id, body) VALUES (?, ?, ?)', values.seq, id, body)
     if (unstored !== undefined) {
       this.#sql.exec('INSERT INTO unstored (seq, body) VALUES (?, ?)', values.seq, unstored)
     }
-    this.#write(values)
+    this.write(values)
   }
 
   /** Writes typed values. Lists must not be there yet. */
-  write(values: Values): void {
-    this.#columns.forget([values.seq])
-    this.#write(values)
-  }
-
-  #write({ seq, rows, lists, keys }: Values): void {
+  write({ seq, rows, lists, keys }: Values): void {
     this.writeKeys(seq, keys)
     for (const [number, insert] of this.#statements.insertColumns.entries()) {
       this.#sql.exec(insert, ...rows[number]!)

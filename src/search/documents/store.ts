@@ -64,7 +64,6 @@ type Counters = v.InferOutput<ReturnType<typeof countersShape>>
 export type Vectors = Map<string, Float32Array | null>
 
 export class Store {
-  #sql: SqlStorage
   #schema!: StoredSchema
   #former: Former | undefined
   #readable!: StoredSchema
@@ -108,21 +107,16 @@ export class Store {
   onSchema: () => void = () => {}
 
   constructor(
-    sql: SqlStorage,
+    readonly sql: SqlStorage,
     schema: StoredSchema,
     readonly createdAt: number,
     vectorIndexes: VectorIndexes = embeddedIndexes(sql),
   ) {
     this.vectorFields = new VectorFields(vectorIndexes)
-    this.#sql = sql
     this.columns = new ColumnMemory(undefined, new PackedColumns(sql))
     this.#adopt(schema)
     this.#counters = this.#readCounters()
     this.pending = new PendingEmbeddings(sql)
-  }
-
-  get sql(): SqlStorage {
-    return this.#sql
   }
 
   get schema(): StoredSchema {
@@ -156,7 +150,7 @@ export class Store {
 
   /** Stores a changed schema, after its tables have been changed. */
   saveSchema(schema: StoredSchema): void {
-    writeSchema(this.#sql, schema)
+    writeSchema(this.sql, schema)
     this.#adopt(schema)
     this.vectorFields.describe(schema)
     this.onSchema()
@@ -164,29 +158,29 @@ export class Store {
 
   #adopt(schema: StoredSchema): void {
     this.columns.clear()
-    const former = readFormer(this.#sql)
+    const former = readFormer(this.sql)
     const searched = withFormer(schema, former)
     this.#schema = schema
     this.#former = former
     this.#readable = readable(searched)
     this.#plan = planOf(schema, former)
-    this.#rows = new DocumentRows(this.#sql, schema, this.#plan, this.columns)
+    this.#rows = new DocumentRows(this.sql, schema, this.#plan)
     const plan = former === undefined ? this.#plan : planOf(searched)
-    this.#texts = [new TextEntries(this.#sql, searched, plan)]
-    if (former?.texts) this.#texts.push(new TextEntries(this.#sql, schema, this.#plan, NEXT))
+    this.#texts = [new TextEntries(this.sql, searched, plan)]
+    if (former?.texts) this.#texts.push(new TextEntries(this.sql, schema, this.#plan, NEXT))
   }
 
   /** The indexes of all fields are whole: successors take the place of former fields. Belongs in a transaction. */
   completeFields(): void {
     const { filling, ...schema } = this.#schema
     if (filling === undefined) return
-    if (this.#former !== undefined) completeFormer(this.#sql, schema, this.#former)
+    if (this.#former !== undefined) completeFormer(this.sql, schema, this.#former)
     this.saveSchema(schema)
   }
 
   /** Gives former fields up: searches for them wait until their successors are whole. Belongs in a transaction. */
   discardFormer(): void {
-    discardFormer(this.#sql, this.#schema.fields)
+    discardFormer(this.sql, this.#schema.fields)
   }
 
   /**
@@ -197,7 +191,7 @@ export class Store {
     if (this.#hasRemoved) this.onTexts()
     this.#hasRemoved = false
     if (!this.#countersChanged) return
-    writeMeta(this.#sql, 'counters', this.#counters)
+    writeMeta(this.sql, 'counters', this.#counters)
     this.#countersChanged = false
   }
 
@@ -231,7 +225,7 @@ export class Store {
 
   /** Reloads the state in memory, after a rollback. */
   reset(): void {
-    const schema = readSchema(this.#sql)
+    const schema = readSchema(this.sql)
     if (schema !== undefined) this.#adopt(schema)
     this.#counters = this.#readCounters()
     this.#countersChanged = false
@@ -239,7 +233,7 @@ export class Store {
   }
 
   #readCounters(): Counters {
-    return readMeta(this.#sql, 'counters', countersShape()) ?? { nextSeq: 0, count: 0 }
+    return readMeta(this.sql, 'counters', countersShape()) ?? { nextSeq: 0, count: 0 }
   }
 
   vectors(field: Field, { slots } = this.#schema): VectorIndex {
@@ -288,14 +282,14 @@ export class Store {
 
   /** Sequence numbers of documents, by id. */
   find(ids: string[]): Map<string, number> {
-    return findRows(this.#sql, ids)
+    return findRows(this.sql, ids)
   }
 
   /** An id for a document without one: its future sequence number, unless that is taken. */
   freeId(): string {
     for (;;) {
       const id = String(this.#counters.nextSeq)
-      const isTaken = hasRows(this.#sql, 'SELECT 1 FROM documents WHERE id = ?', id)
+      const isTaken = hasRows(this.sql, 'SELECT 1 FROM documents WHERE id = ?', id)
       if (!isTaken) return id
       this.#counters.nextSeq++
       this.#countersChanged = true
@@ -337,12 +331,13 @@ export class Store {
     const { body, unstored } = bodiesOf(draft, this.#plan)
     for (const put of write) put()
     this.#removeLists(seq)
-    this.#sql.exec('UPDATE documents SET body = ? WHERE seq = ?', body, seq)
+    this.sql.exec('UPDATE documents SET body = ? WHERE seq = ?', body, seq)
     if (unstored !== undefined) {
-      this.#sql.exec('INSERT OR REPLACE INTO unstored (seq, body) VALUES (?, ?)', seq, unstored)
+      this.sql.exec('INSERT OR REPLACE INTO unstored (seq, body) VALUES (?, ?)', seq, unstored)
     } else if (this.#plan.unstored.length > 0) {
-      this.#sql.exec('DELETE FROM unstored WHERE seq = ?', seq)
+      this.sql.exec('DELETE FROM unstored WHERE seq = ?', seq)
     }
+    this.columns.forget([seq])
     this.vectorFields.rewrite(seq, () => this.#rows.write(values))
     this.#putVectors(seq, vectors)
     this.onChange?.(draft.id)
@@ -364,15 +359,15 @@ export class Store {
     this.removedTexts++
     this.#hasRemoved = true
     this.#removeLists(seq)
-    for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table} WHERE seq = ?`, seq)
+    for (const { table } of this.#plan.columns) this.sql.exec(`DELETE FROM ${table} WHERE seq = ?`, seq)
     for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).remove(seq)
     for (const { slot } of [...this.#plan.embedded, ...this.#plan.replacing]) {
       this.pending.settle(slot as FieldSlot, seq)
     }
-    this.#sql.exec('DELETE FROM unstored WHERE seq = ?', seq)
-    noteRemoved(this.#sql, this.#schema, seq)
-    if (this.#plan.keyed.length > 0) this.#sql.exec('DELETE FROM join_keys WHERE seq = ?', seq)
-    this.#sql.exec('DELETE FROM documents WHERE seq = ?', seq)
+    this.sql.exec('DELETE FROM unstored WHERE seq = ?', seq)
+    noteRemoved(this.sql, this.#schema, seq)
+    if (this.#plan.keyed.length > 0) this.sql.exec('DELETE FROM join_keys WHERE seq = ?', seq)
+    this.sql.exec('DELETE FROM documents WHERE seq = ?', seq)
     this.#counters.count--
     this.#countersChanged = true
     // FTS5 never counts deleted documents off, and BM25 would weigh words by them for ever.
@@ -385,15 +380,15 @@ export class Store {
     this.flush()
     const { count } = this.#counters
     for (const entries of this.#texts) entries.clear()
-    for (const { table } of this.#plan.columns) this.#sql.exec(`DELETE FROM ${table}`)
-    for (const { slot } of this.#plan.lists) this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)}`)
+    for (const { table } of this.#plan.columns) this.sql.exec(`DELETE FROM ${table}`)
+    for (const { slot } of this.#plan.lists) this.sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)}`)
     for (const plan of [...this.#plan.vectors, ...this.#plan.replacing]) this.indexOf(plan).clear()
     this.pending.clear()
     this.columns.removeAll()
-    noteRemoved(this.#sql, this.#schema)
-    this.#sql.exec('DELETE FROM join_keys')
-    this.#sql.exec('DELETE FROM unstored')
-    this.#sql.exec('DELETE FROM documents')
+    noteRemoved(this.sql, this.#schema)
+    this.sql.exec('DELETE FROM join_keys')
+    this.sql.exec('DELETE FROM unstored')
+    this.sql.exec('DELETE FROM documents')
     this.#counters.count = 0
     this.#countersChanged = true
     return count
@@ -402,7 +397,7 @@ export class Store {
   /** Removes a document's lists from the index. The caller replaces or removes its `columns` rows. */
   #removeLists(seq: number): void {
     for (const { slot } of this.#plan.lists) {
-      this.#sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)} WHERE seq = ?`, seq)
+      this.sql.exec(`DELETE FROM ${valuesTable(slot as FieldSlot)} WHERE seq = ?`, seq)
     }
   }
 
@@ -427,13 +422,13 @@ export class Store {
       if (!withoutVectors) this.#restoreVectors(seq, document)
       documents.set(seq, document)
     }
-    if (withUnstored) restoreUnstored(this.#sql, documents)
+    if (withUnstored) restoreUnstored(this.sql, documents)
     return documents
   }
 
   /** Documents as they are stored, in order of insertion. */
   bodies(seqs: number[]): [number, string][] {
-    return readBodies(this.#sql, seqs)
+    return readBodies(this.sql, seqs)
   }
 
   #restoreVectors(seq: number, document: Document): void {
