@@ -1,8 +1,9 @@
 /**
  * The documents of a collection in SQLite, written with all their index entries.
  *
- * An import spends most of its time here. The entries of the full-text indexes and the vectors wait until a batch is complete.
- * The texts of statements change only with the schema, so SQLite compiles them once.
+ * An import spends most of its time here. Documents are buffered until a batch is complete, or until something must
+ * read them. Then each table gets its rows, many in a statement, and the full-text indexes come last, with a
+ * statement for each document. The texts of statements change only with the schema, so SQLite compiles them once.
  * Nothing here opens a transaction: the caller has one for a whole batch, and ends it with `finish`.
  */
 import * as v from 'valibot'
@@ -72,8 +73,7 @@ export class Store {
   /** the indexes that searches read, and those that are being filled to take their place */
   #texts!: [TextEntries, ...TextEntries[]]
   #counters: Counters
-  /** documents that this transaction has added, and whether it has removed some */
-  #added: number[] = []
+  /** whether some were removed in this transaction */
   #hasRemoved = false
   #countersChanged = false
 
@@ -184,7 +184,7 @@ export class Store {
   }
 
   /**
-   * Writes what waits, and the counters. Call this at the end of every transaction that writes or removes documents.
+   * Writes the buffer and the counters. Call this at the end of every transaction that writes or removes documents.
    */
   finish(): void {
     this.flush()
@@ -195,10 +195,9 @@ export class Store {
     this.#countersChanged = false
   }
 
-  /** Writes the entries and vectors that wait. Call this before every change of the schema. */
+  /** Writes the buffer. Call this before every change of the schema. */
   flush(): void {
-    this.columns.forget(this.#added)
-    this.#added = []
+    this.#flushRows()
     for (const entries of this.#texts) {
       const replaced = entries.flush()
       if (replaced === undefined) continue
@@ -206,6 +205,11 @@ export class Store {
       this.onTexts()
     }
     this.vectorFields.flush()
+  }
+
+  /** Writes new documents' rows, and forgets their values in memory. */
+  #flushRows(): void {
+    this.columns.forget(this.#rows.flush())
   }
 
   /** The full-text indexes, with those that are being filled. */
@@ -282,6 +286,7 @@ export class Store {
 
   /** Sequence numbers of documents, by id. */
   find(ids: string[]): Map<string, number> {
+    this.#flushRows()
     return findRows(this.sql, ids)
   }
 
@@ -289,7 +294,8 @@ export class Store {
   freeId(): string {
     for (;;) {
       const id = String(this.#counters.nextSeq)
-      const isTaken = hasRows(this.sql, 'SELECT 1 FROM documents WHERE id = ?', id)
+      const isTaken =
+        this.#rows.isWaiting(id) || hasRows(this.sql, 'SELECT 1 FROM documents WHERE id = ?', id)
       if (!isTaken) return id
       this.#counters.nextSeq++
       this.#countersChanged = true
@@ -297,7 +303,8 @@ export class Store {
   }
 
   /**
-   * Adds a document, with its vectors apart from `draft`. Its index entries wait until `finish`.
+   * Adds a document, with its vectors apart from `draft`. It is buffered until something reads documents, or until
+   * `finish`.
    * @returns its sequence number
    */
   insert(draft: Draft & { id: string }, vectors: Vectors): number {
@@ -305,9 +312,7 @@ export class Store {
     // Index entries come first: `bodiesOf` removes the fields that are not stored.
     const values = this.#rows.values(seq, draft)
     const write = this.#texts.map((entries) => entries.prepare(seq, entries.texts(draft), true))
-    const { body, unstored } = bodiesOf(draft, this.#plan)
-    this.#rows.insert(draft.id, body, unstored, values)
-    this.#added.push(seq)
+    this.#rows.insert(draft.id, { values, ...bodiesOf(draft, this.#plan) })
     for (const put of write) put()
     this.#counters.nextSeq++
     this.#counters.count++
@@ -322,6 +327,7 @@ export class Store {
    * @param fills it is the same document, for indexes that lack it: former fields have it already
    */
   update(seq: number, draft: Draft & { id: string }, vectors: Vectors, fills = false): void {
+    this.#flushRows()
     const values = this.#rows.values(seq, draft)
     const [present, ...next] = this.#texts
     const texts = present.texts(draft)
@@ -338,7 +344,7 @@ export class Store {
       this.sql.exec('DELETE FROM unstored WHERE seq = ?', seq)
     }
     this.columns.forget([seq])
-    this.vectorFields.rewrite(seq, () => this.#rows.write(values))
+    this.vectorFields.rewrite(seq, () => this.#rows.write([values]))
     this.#putVectors(seq, vectors)
     this.onChange?.(draft.id)
   }
@@ -428,6 +434,7 @@ export class Store {
 
   /** Documents as they are stored, in order of insertion. */
   bodies(seqs: number[]): [number, string][] {
+    this.#flushRows()
     return readBodies(this.sql, seqs)
   }
 
