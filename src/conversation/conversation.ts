@@ -6,7 +6,8 @@
  * history collection and in D1. An object that was only queried stores nothing.
  */
 
-import { Alarm, CountingObject, nameOf } from '../durable/objects'
+import { CountingObject } from '../durable/counting-object'
+import { Alarm, nameOf } from '../durable/objects'
 import { ApiError, attempt, type Outcome } from '../errors'
 import { settlesWithin } from '../lib/waiting'
 import type { Origin } from '../search/fault-log'

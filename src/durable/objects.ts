@@ -1,8 +1,7 @@
 /** What Durable Objects share: where they are, calls that are sent again, and the one alarm. */
 
-import { DurableObject } from 'cloudflare:workers'
 import { ApiError, logFailure, reasonOf, storageFull, type Trail } from '../errors'
-import { backoff, counting, jittered } from '../lib/waiting'
+import { backoff, jittered } from '../lib/waiting'
 
 // =============================================================================
 // Hands out Durable Objects. Nothing else asks a namespace for one, so all of them live where the deployment says:
@@ -185,15 +184,5 @@ export class Alarm {
   /** It has fired or was deleted: no alarm is set. */
   rang(): void {
     this.#at = undefined
-  }
-}
-
-// =============================================================================
-// The class that objects extend.
-
-/** A Durable Object whose outgoing calls are counted together (lib/waiting.ts). */
-export class CountingObject extends DurableObject {
-  constructor(context: DurableObjectState, env: Cloudflare.Env) {
-    super(context, counting(env))
   }
 }

@@ -3,7 +3,8 @@
  * every plan, and none of a collection's.
  */
 
-import { CountingObject, nameOf, objectCalls, objectStubs, type Repetitions } from '../durable/objects'
+import { CountingObject } from '../durable/counting-object'
+import { nameOf, objectCalls, objectStubs, type Repetitions } from '../durable/objects'
 import { readStep } from './step'
 
 interface SourceRpc {

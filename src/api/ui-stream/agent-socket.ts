@@ -14,7 +14,7 @@
  * another, in which workerd serves nobody else.
  */
 import { Prefetch } from '../../conversation/prefetch'
-import { CountingObject } from '../../durable/objects'
+import { CountingObject } from '../../durable/counting-object'
 import { ApiError, badRequest, type Failure } from '../../errors'
 import { pause } from '../../lib/waiting'
 import { enter, leave } from '../http/admit-turn'

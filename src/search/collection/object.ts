@@ -4,7 +4,8 @@
  */
 
 import type { AnalyticsRecord, AnalyticsStatus } from '../../analytics/ledger'
-import { Alarm, CountingObject, nameOf } from '../../durable/objects'
+import { CountingObject } from '../../durable/counting-object'
+import { Alarm, nameOf } from '../../durable/objects'
 import { ApiError, attempt, forbidden, type Outcome } from '../../errors'
 import * as turns from '../../history/turns'
 import { isHistoryShaped } from '../../history/turns'
