@@ -2,7 +2,7 @@
 
 /**
  * What went wrong: a closed set, the same for every protocol. Each protocol maps a code to its own status, type and
- * words in a table (api/<protocol>/errors.ts). turn/errors.ts says what a retry can do.
+ * words in a table (api/<protocol>/errors.ts, or beside its encoder). turn/errors.ts says what a retry can do.
  */
 export type ErrorCode =
   // Why a turn ended.
