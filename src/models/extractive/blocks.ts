@@ -108,11 +108,12 @@ export function blocksOf(text: string): Block[] {
         add({ kind: 'table', units: [], head: `${inline(line.trim())}\n${source[at + 1]!.trim()}` })
         continue
       }
-      const last = blocks.at(-1)
-      const table = columns.length > 0 || ROW.test(source[at - 1] ?? '') ? last : undefined
-      const row = { text: inline(rowOf(cells, columns)), shown: inline(line.trim()) }
-      if (table?.kind === 'table') table.units.push(row)
-      else add({ kind: 'table', units: [row] })
+      const before = columns.length > 0 || ROW.test(source[at - 1] ?? '') ? blocks.at(-1) : undefined
+      const text = inline(rowOf(cells, columns))
+      // A passage may begin in the middle of a table. Without its head, rows are no table in Markdown.
+      const row = { text, shown: columns.length > 0 ? inline(line.trim()) : `- ${text}` }
+      if (before) before.units.push(row)
+      else add({ kind: 'list', units: [row] })
     } else {
       list = undefined
       paragraph.push(line.replace(/^\s*>\s?/, ''))

@@ -317,3 +317,14 @@ describe('a synonym by which the search found a document', () => {
     )
   })
 })
+
+it('a passage that begins in the middle of a table is shown as a list', () => {
+  const [rest] = from({
+    id: 'r',
+    title: 'Rooms',
+    text: '| The red room | 12 seats | `first` floor |\n| The blue room | 40 seats | cellar |',
+  })
+  expect(answerFrom('How many seats does the blue room have?', [rest!])).toContain(
+    '- The red room — 12 seats; `first` floor\n- The blue room — 40 seats; cellar',
+  )
+})
