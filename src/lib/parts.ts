@@ -7,56 +7,49 @@
 import * as v from 'valibot'
 import { once } from './once'
 
-export interface TextPart {
-  type: 'text'
-  text: string
-}
-
-/** A picture. No provider's adapter sends one yet: a prompt names it. */
-interface ImagePart {
-  type: 'image'
-  media_type: string
-  /** base64 */
-  data: string
-  name?: string
-}
-
-/** A file that came with a question. Its text is one of the prompt's documents. */
-export interface FilePart {
-  type: 'file'
-  name: string
-  /** absent once its turn has begun: the log and the history name files, and do not keep them */
-  text?: string
-  /** in the place of a text, and absent in the same way */
-  picture?: Picture
-}
-
 /** A picture as models take it. */
-export interface Picture {
-  media_type: string
-  /** base64 */
-  data: string
-}
+const picture = once(() =>
+  v.object({
+    media_type: v.string(),
+    /** base64 */
+    data: v.string(),
+  }),
+)
+export type Picture = v.InferOutput<ReturnType<typeof picture>>
 
-/** The model wants a tool to run. */
-export interface ToolCallPart {
-  type: 'tool_call'
-  /** names the call, so that its result finds it */
-  id: string
-  name: string
-  /** JSON, as the model wrote it */
-  arguments: string
-}
+const partShape = once(() =>
+  v.variant('type', [
+    v.object({ type: v.literal('text'), text: v.string() }),
+    /** No provider's adapter sends one yet: a prompt names it. */
+    v.object({ type: v.literal('image'), ...picture().entries, name: v.exactOptional(v.string()) }),
+    /** A file that came with a question. Its text is one of the prompt's documents. */
+    v.object({
+      type: v.literal('file'),
+      name: v.string(),
+      /** absent once its turn has begun: the log and the history name files, and do not keep them */
+      text: v.exactOptional(v.string()),
+      /** in the place of a text, and absent in the same way */
+      picture: v.exactOptional(picture()),
+    }),
+    /** The model wants a tool to run. */
+    v.object({
+      type: v.literal('tool_call'),
+      /** names the call, so that its result finds it */
+      id: v.string(),
+      name: v.string(),
+      /** JSON, as the model wrote it */
+      arguments: v.string(),
+    }),
+    /** What a tool replied. `id`: of its call */
+    v.object({ type: v.literal('tool_result'), id: v.string(), text: v.string() }),
+  ]),
+)
 
-/** What a tool replied. */
-interface ToolResultPart {
-  type: 'tool_result'
-  /** of its call */
-  id: string
-  text: string
-}
-
-export type Part = TextPart | ImagePart | FilePart | ToolCallPart | ToolResultPart
+export type Part = v.InferOutput<ReturnType<typeof partShape>>
+type PartOf<Type extends Part['type']> = Extract<Part, { type: Type }>
+export type TextPart = PartOf<'text'>
+export type FilePart = PartOf<'file'>
+export type ToolCallPart = PartOf<'tool_call'>
 
 /** The content that a text is. An empty text has no part. */
 export const contentOf = (said: string): Part[] => (said === '' ? [] : [{ type: 'text', text: said }])
@@ -109,25 +102,6 @@ export const promptText = (content: readonly Part[]): string => content.map(show
 export const storedLength = (content: readonly Part[]): number =>
   content.reduce((sum, part) => sum + (part.type === 'text' ? part.text : JSON.stringify(part)).length, 0)
 
-const partShape: () => v.GenericSchema<Part> = once(() =>
-  v.variant('type', [
-    v.object({ type: v.literal('text'), text: v.string() }),
-    v.object({
-      type: v.literal('image'),
-      media_type: v.string(),
-      data: v.string(),
-      name: v.exactOptional(v.string()),
-    }),
-    v.object({
-      type: v.literal('file'),
-      name: v.string(),
-      text: v.exactOptional(v.string()),
-      picture: v.exactOptional(v.object({ media_type: v.string(), data: v.string() })),
-    }),
-    v.object({ type: v.literal('tool_call'), id: v.string(), name: v.string(), arguments: v.string() }),
-    v.object({ type: v.literal('tool_result'), id: v.string(), text: v.string() }),
-  ]),
-)
 const contentShape = once(() => v.array(partShape()))
 
 /** A message as a history stores it: its text, and all parts as JSON if it has others. */

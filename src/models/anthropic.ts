@@ -43,15 +43,15 @@ const post = (config: ConversationModelConfig, body: Record<string, unknown>): R
 
 /** Forms: https://docs.anthropic.com/en/docs/build-with-claude/structured-outputs */
 function sampling(config: ConversationModelConfig, form?: AnswerForm): Record<string, unknown> {
-  const { maxTokens, temperature, topP, stop, reasoningEffort } = samplingOf(config)
+  const { max_tokens, temperature, top_p, stop, reasoning_effort: effort } = samplingOf(config)
   return {
-    ...(maxTokens !== undefined && { max_tokens: maxTokens }),
+    ...(max_tokens !== undefined && { max_tokens }),
     ...(temperature !== undefined && { temperature }),
-    ...(topP !== undefined && { top_p: topP }),
+    ...(top_p !== undefined && { top_p }),
     ...(stop !== undefined && { stop_sequences: stop }),
-    ...((reasoningEffort !== undefined || form?.type === 'schema') && {
+    ...((effort !== undefined || form?.type === 'schema') && {
       output_config: {
-        ...(reasoningEffort !== undefined && { effort: reasoningEffort }),
+        ...(effort !== undefined && { effort }),
         ...(form?.type === 'schema' && { format: { type: 'json_schema', schema: form.schema } }),
       },
     }),

@@ -34,7 +34,8 @@ const options = (config: ConversationModelConfig, env: Cloudflare.Env) =>
 const usesBinding = (config: Record<string, unknown>, env: Cloudflare.Env): boolean =>
   config.api_key === undefined && env.AI_BACKEND === 'workers-ai'
 
-const url = (config: ConversationModelConfig): string => {
+/** Where a model runs by the REST API. */
+export const workersAiUrl = (config: { model_name: string; [extra: string]: unknown }): string => {
   const base =
     typeof config.cloudflare_url === 'string' ? withoutTrailingSlash(config.cloudflare_url) : CLOUDFLARE_URL
   return `${base}/accounts/${config.account_id}/ai/run/${modelId(config.model_name)}`
@@ -48,7 +49,7 @@ async function open(
   inputs: Record<string, unknown>,
 ): Promise<Opened> {
   if (usesBinding(config, env)) return runBinding(call, config, env, inputs)
-  const response = await call.fetch(url(config), {
+  const response = await call.fetch(workersAiUrl(config), {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${config.api_key}` },
     body: JSON.stringify(inputs),
@@ -82,12 +83,17 @@ async function runBinding(
   } catch (error) {
     call.close()
     if (error instanceof ProviderError) throw error
-    const { message, code, upstream } = workersAiError(error)
-    if (upstream.upstream === 408) throw call.timedOut()
-    throw upstream.upstream === undefined
-      ? call.explain(error, message)
-      : call.reported(JSON.stringify({ message, code }), upstream)
+    throw bindingError(call, error)
   }
+}
+
+/** The error to throw for what the binding threw. */
+export function bindingError(call: ProviderCall, thrown: unknown): unknown {
+  const { message, code, upstream } = workersAiError(thrown)
+  if (upstream.upstream === 408) return call.timedOut()
+  return upstream.upstream === undefined
+    ? call.explain(thrown, message)
+    : call.reported(JSON.stringify({ message, code }), upstream)
 }
 
 /**
@@ -140,7 +146,7 @@ async function* generate(
     reply === null || reply instanceof ReadableStream
       ? readStream(call, call.events(reply))
       : readWhole(call, JSON.stringify(reply))
-  yield* tellingLimit(deltas, samplingOf(config).maxTokens)
+  yield* tellingLimit(deltas, samplingOf(config).max_tokens)
 }
 
 /** The default `max_tokens` of many of its models, according to their pages. */
@@ -172,7 +178,7 @@ export const cloudflare: LanguageModelProvider = {
     requireString(config, 'account_id', 'Account ID is not provided', 'Account ID is not a string')
     allowString(config, 'cloudflare_url', 'Property `cloudflare_url` is not a string.')
   },
-  destination: (config, env) => (usesBinding(config, env) ? undefined : url(config)),
+  destination: (config, env) => (usesBinding(config, env) ? undefined : workersAiUrl(config)),
   async probe(config, env) {
     const call = new ProviderCall({ ...options(config, env), timeoutStatus: 408 })
     const reply = await open(

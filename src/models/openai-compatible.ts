@@ -332,8 +332,9 @@ const vllmEndpoint = (config: ConversationModelConfig, env: Cloudflare.Env): Cha
   options: callOptions(config, VLLM_WORDING, env),
 })
 
-const authorization = (config: ConversationModelConfig): Record<string, string> =>
-  config.api_key ? { authorization: `Bearer ${config.api_key}` } : {}
+/** For servers that may need no key. */
+export const authorization = ({ api_key: key }: { api_key?: string }): Record<string, string> =>
+  key ? { authorization: `Bearer ${key}` } : {}
 
 async function isListed(config: ConversationModelConfig, env: Cloudflare.Env): Promise<boolean> {
   const call = new ProviderCall({ ...vllmEndpoint(config, env).options, timeoutStatus: 408 })

@@ -3,10 +3,10 @@
 import { sign } from 'hono/utils/jwt/jwt'
 import { ApiError } from '../errors'
 import { type CallOptions, callOptions, LARGEST_EMBEDDINGS, ProviderCall, parseObject, wording } from './call'
-import { workersAiError } from './cloudflare'
+import { bindingError, workersAiUrl } from './cloudflare'
 import { type AiRunner, aiBinding, type Egress, type Gateway, runUntil } from './egress'
 import { type EmbeddingModel, type EmbeddingModelConfig, isVector } from './embedding-model'
-import { OPENAI_URL } from './openai-compatible'
+import { authorization, OPENAI_URL } from './openai-compatible'
 import { ProviderError } from './provider-error'
 import { modelId, withLeadingSlash, withoutTrailingSlash } from './sampling'
 
@@ -14,22 +14,53 @@ interface EmbeddingCall {
   url: string
   headers: Record<string, string>
   body: unknown
-  options: CallOptions
-  /** the vectors in the order of the texts; undefined for a malformed reply */
-  read(reply: Record<string, unknown>): unknown[] | undefined
 }
 
+/** What tells the providers apart whose models are called in one way. */
+interface Service {
+  /** in errors */
+  label: string
+  /** texts in a call */
+  batchSize: number
+  call(texts: string[], kind: Kind): EmbeddingCall
+  /** the vectors in the order of the texts; undefined for a malformed reply */
+  read(reply: Record<string, unknown>): unknown
+}
+
+type Kind = 'document' | 'query'
+
+const embedderOf = (
+  config: EmbeddingModelConfig,
+  env: Egress & Gateway,
+  { label, batchSize, call, read }: Service,
+): EmbeddingModel => ({
+  name: config.model_name,
+  batchSize,
+  embed: async (texts, kind) => {
+    const options = embeddingOptions(config, label, env)
+    return sendForVectors(options, call(texts, kind), read, texts.length)
+  },
+})
+
 /** @param count of the vectors @throws ApiError for a reply without as many */
-async function sendForVectors(request: EmbeddingCall, count: number): Promise<Float32Array[]> {
-  const call = new ProviderCall(request.options)
-  const response = await call.fetch(request.url, {
+async function sendForVectors(
+  options: CallOptions,
+  { url, headers, body }: EmbeddingCall,
+  read: Service['read'],
+  count: number,
+): Promise<Float32Array[]> {
+  const call = new ProviderCall(options)
+  const response = await call.fetch(url, {
     method: 'POST',
-    headers: { 'content-type': 'application/json', ...request.headers },
-    body: JSON.stringify(request.body),
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
   })
   const reply = parseObject(await call.text(response, LARGEST_EMBEDDINGS))
-  const vectors = reply && request.read(reply)
-  if (vectors?.length !== count || !vectors.every(isVector)) throw call.malformed()
+  return vectorsIn(call, reply && read(reply), count)
+}
+
+function vectorsIn(call: ProviderCall, vectors: unknown, count: number): Float32Array[] {
+  if (!Array.isArray(vectors) || vectors.length !== count || !vectors.every(isVector)) throw call.malformed()
   return vectors.map((vector) => Float32Array.from(vector))
 }
 
@@ -54,55 +85,38 @@ function readList(reply: Record<string, unknown>): number[][] | undefined {
 }
 
 /** @param dimensions to ask for, if the schema has `num_dim` */
-export function openaiEmbedder(
+export const openaiEmbedder = (
   config: EmbeddingModelConfig,
   env: Egress & Gateway,
   dimensions?: number,
-): EmbeddingModel {
-  const base = withoutTrailingSlash(config.url ?? OPENAI_URL)
-  return {
-    name: config.model_name,
+): EmbeddingModel =>
+  embedderOf(config, env, {
+    label: 'OpenAI',
     batchSize: 200,
-    embed: (texts) =>
-      sendForVectors(
-        {
-          url: base + withLeadingSlash(config.path ?? '/v1/embeddings'),
-          headers: config.api_key ? { authorization: `Bearer ${config.api_key}` } : {},
-          body: {
-            model: modelId(config.model_name),
-            input: texts,
-            ...(dimensions !== undefined && { dimensions }),
-          },
-          options: embeddingOptions(config, 'OpenAI', env),
-          read: readList,
-        },
-        texts.length,
-      ),
-  }
-}
+    call: (input) => ({
+      url: withoutTrailingSlash(config.url ?? OPENAI_URL) + withLeadingSlash(config.path ?? '/v1/embeddings'),
+      headers: authorization(config),
+      body: { model: modelId(config.model_name), input, dimensions },
+    }),
+    read: readList,
+  })
 
 /** `url` is the deployment's full embeddings URL, api-version included. */
-export function azureEmbedder(
+export const azureEmbedder = (
   config: EmbeddingModelConfig,
   env: Egress & Gateway,
   dimensions?: number,
-): EmbeddingModel {
-  return {
-    name: config.model_name,
+): EmbeddingModel =>
+  embedderOf(config, env, {
+    label: 'Azure',
     batchSize: 200,
-    embed: (texts) =>
-      sendForVectors(
-        {
-          url: config.url ?? '',
-          headers: { 'api-key': config.api_key ?? '' },
-          body: { input: texts, ...(dimensions !== undefined && { dimensions }) },
-          options: embeddingOptions(config, 'Azure', env),
-          read: readList,
-        },
-        texts.length,
-      ),
-  }
-}
+    call: (input) => ({
+      url: config.url ?? '',
+      headers: { 'api-key': config.api_key ?? '' },
+      body: { input, dimensions },
+    }),
+    read: readList,
+  })
 
 const GOOGLE_URL = 'https://generativelanguage.googleapis.com'
 
@@ -112,31 +126,24 @@ export function googleEmbedder(
   dimensions?: number,
 ): EmbeddingModel {
   const model = `models/${modelId(config.model_name)}`
-  return {
-    name: config.model_name,
+  return embedderOf(config, env, {
+    label: 'Gemini',
     batchSize: 100,
-    embed: (texts, kind) =>
-      sendForVectors(
-        {
-          url: `${withoutTrailingSlash(config.url ?? GOOGLE_URL)}/v1beta/${model}:batchEmbedContents`,
-          headers: { 'x-goog-api-key': config.api_key ?? '' },
-          body: {
-            requests: texts.map((text) => ({
-              model,
-              content: { parts: [{ text }] },
-              taskType: kind === 'query' ? 'RETRIEVAL_QUERY' : 'RETRIEVAL_DOCUMENT',
-              ...(dimensions !== undefined && { outputDimensionality: dimensions }),
-            })),
-          },
-          options: embeddingOptions(config, 'Gemini', env),
-          read: (reply) =>
-            Array.isArray(reply.embeddings)
-              ? (reply.embeddings as { values: number[] }[]).map((embedding) => embedding.values)
-              : undefined,
-        },
-        texts.length,
-      ),
-  }
+    call: (texts, kind) => ({
+      url: `${withoutTrailingSlash(config.url ?? GOOGLE_URL)}/v1beta/${model}:batchEmbedContents`,
+      headers: { 'x-goog-api-key': config.api_key ?? '' },
+      body: {
+        requests: texts.map((text) => ({
+          model,
+          content: { parts: [{ text }] },
+          taskType: kind === 'query' ? 'RETRIEVAL_QUERY' : 'RETRIEVAL_DOCUMENT',
+          outputDimensionality: dimensions,
+        })),
+      },
+    }),
+    read: ({ embeddings }) =>
+      Array.isArray(embeddings) ? embeddings.map((embedding) => embedding?.values) : undefined,
+  })
 }
 
 // =============================================================================
@@ -195,8 +202,9 @@ export function gcpEmbedder(
     secrets.push(token)
     return token
   }
-  const embed = (texts: string[], kind: 'document' | 'query', bearer: string) =>
+  const embed = (texts: string[], kind: Kind, bearer: string) =>
     sendForVectors(
+      { ...options, secrets },
       {
         url,
         headers: { authorization: `Bearer ${bearer}` },
@@ -204,10 +212,9 @@ export function gcpEmbedder(
           instances: texts.map((content) => ({ content, task_type: taskOf[kind] })),
           ...(dimensions !== undefined && { parameters: { outputDimensionality: dimensions } }),
         },
-        options: { ...options, secrets },
-        read: ({ predictions }) =>
-          Array.isArray(predictions) ? predictions.map((each) => each?.embeddings?.values) : undefined,
       },
+      ({ predictions }) =>
+        Array.isArray(predictions) ? predictions.map((each) => each?.embeddings?.values) : undefined,
       texts.length,
     )
   return {
@@ -280,8 +287,6 @@ async function newToken(options: CallOptions, grant: Record<string, string>): Pr
 // Models differ in how many texts they take at once, and in how they tell a question from a document: one has two
 // inputs, one was trained with a prompt before the text, others make no difference.
 
-type Kind = 'document' | 'query'
-
 interface Served {
   dimensions: number
   /** texts in a call; 100 by default */
@@ -340,16 +345,15 @@ export function workersAiEmbedder(
     name: config.model_name,
     batchSize,
     async embed(texts, kind) {
-      const call = new ProviderCall({
-        ...callOptions({ ...config, headers: undefined }, wording('Cloudflare'), env),
-        timeoutStatus: 408,
-      })
+      const call = new ProviderCall(embeddingOptions(config, 'Cloudflare', env))
       const asked = inputs(texts, kind, config)
       const reply =
         config.api_key === undefined
           ? await runBinding(call, aiBinding(env), model, asked)
-          : await post(call, config, model, asked)
-      return vectorsOf(call, reply, texts.length)
+          : await post(call, config, asked)
+      // Some versions of bge-m3 send the vectors as `response` rather than `data`.
+      const { data, response } = (reply ?? {}) as { data?: unknown; response?: unknown }
+      return vectorsIn(call, data ?? response, texts.length)
     },
   }
 }
@@ -364,27 +368,18 @@ async function runBinding(
   try {
     return await runUntil(signal, ai, model, inputs)
   } catch (error) {
-    const { message, upstream } = workersAiError(error)
-    if (signal.aborted || upstream.upstream === 408) throw call.timedOut()
-    throw upstream.upstream === undefined
-      ? call.explain(error, message)
-      : call.reported(JSON.stringify({ message }), upstream)
+    throw signal.aborted ? call.timedOut() : bindingError(call, error)
   } finally {
     call.close()
   }
 }
 
-const CLOUDFLARE_URL = 'https://api.cloudflare.com/client/v4'
-
 async function post(
   call: ProviderCall,
   config: EmbeddingModelConfig,
-  model: string,
   inputs: Record<string, unknown>,
 ): Promise<unknown> {
-  const { cloudflare_url: url } = config
-  const base = typeof url === 'string' ? withoutTrailingSlash(url) : CLOUDFLARE_URL
-  const response = await call.fetch(`${base}/accounts/${config.account_id}/ai/run/${model}`, {
+  const response = await call.fetch(workersAiUrl(config), {
     method: 'POST',
     headers: { 'content-type': 'application/json', authorization: `Bearer ${config.api_key}` },
     body: JSON.stringify(inputs),
@@ -393,12 +388,4 @@ async function post(
   const reply = parseObject(text)
   if (reply?.success === false) throw call.reported(text, { upstream: 200 })
   return reply?.result
-}
-
-/** The vectors of a reply. Some versions of bge-m3 send them as `response` rather than `data`. */
-function vectorsOf(call: ProviderCall, reply: unknown, count: number): Float32Array[] {
-  const { data, response } = (reply ?? {}) as { data?: unknown; response?: unknown }
-  const vectors = data ?? response
-  if (!Array.isArray(vectors) || vectors.length !== count || !vectors.every(isVector)) throw call.malformed()
-  return vectors.map((vector) => Float32Array.from(vector))
 }

@@ -5,33 +5,26 @@ import { checkHeaders, LONGEST_SILENCE } from './call'
 /** What a model sets, independent of providers. What it does not set is not sent. */
 interface Sampling {
   temperature?: number
-  topP?: number
+  top_p?: number
   /** the most tokens of an answer */
-  maxTokens?: number
+  max_tokens?: number
   /** how long a reasoning model thinks: `low`, `medium`, `high`, or another value that the provider knows */
-  reasoningEffort?: string
+  reasoning_effort?: string
   /** texts at which an answer ends */
   stop?: string[]
   /** the same number asks for the same answer again, as far as the provider can */
   seed?: number
-  frequencyPenalty?: number
-  presencePenalty?: number
+  frequency_penalty?: number
+  presence_penalty?: number
 }
 
 /** @param config of a model that was checked */
 export function samplingOf(config: Record<string, unknown>): Sampling {
-  const { temperature, top_p, max_tokens, max_completion_tokens, reasoning_effort, stop } = config
-  const { seed, frequency_penalty, presence_penalty } = config
-  return defined({
-    temperature,
-    topP: top_p,
-    maxTokens: max_tokens ?? max_completion_tokens,
-    reasoningEffort: reasoning_effort,
-    stop: typeof stop === 'string' ? [stop] : stop,
-    seed,
-    frequencyPenalty: frequency_penalty,
-    presencePenalty: presence_penalty,
-  }) as Sampling
+  const { max_completion_tokens: most, ...set } = Object.fromEntries(
+    SAMPLING.map((name) => [name, config[name]]),
+  )
+  const stop = typeof set.stop === 'string' ? [set.stop] : set.stop
+  return defined({ ...set, max_tokens: set.max_tokens ?? most, stop }) as Sampling
 }
 
 const MOST_STOPS = 16
@@ -148,19 +141,9 @@ export function chatSampling(
   model: string,
   ofOpenAi = false,
 ): Record<string, unknown> {
-  const { temperature, topP, maxTokens, reasoningEffort, stop, ...rest } = samplingOf(config)
+  const { max_tokens: most, ...rest } = samplingOf(config)
   const isNew = ofOpenAi || REASONING.test(model) || config.max_completion_tokens !== undefined
-  const limit = isNew ? 'max_completion_tokens' : 'max_tokens'
-  return defined({
-    temperature,
-    top_p: topP,
-    [limit]: maxTokens,
-    reasoning_effort: reasoningEffort,
-    stop,
-    seed: rest.seed,
-    frequency_penalty: rest.frequencyPenalty,
-    presence_penalty: rest.presencePenalty,
-  })
+  return { ...rest, ...(most !== undefined && { [isNew ? 'max_completion_tokens' : 'max_tokens']: most }) }
 }
 
 /** Thinking budgets, in tokens, for Gemini models that have budgets instead of effort levels. */
@@ -168,23 +151,24 @@ const THOUGHTS: Record<string, number> = { none: 0, minimal: 1_024, low: 1_024, 
 
 /** Settings for Gemini's `generationConfig`. @param model its name without the namespace */
 export function geminiSampling(config: Record<string, unknown>, model: string): Record<string, unknown> {
-  const { temperature, topP, maxTokens, reasoningEffort, stop, ...rest } = samplingOf(config)
-  const budget = THOUGHTS[reasoningEffort ?? '']
+  const { reasoning_effort: effort, ...rest } = samplingOf(config)
+  const budget = THOUGHTS[effort ?? '']
   const byBudget = /^gemini-2/.test(model)
-  const thinking = byBudget ? { thinkingBudget: budget } : { thinkingLevel: reasoningEffort }
+  const thinking = byBudget ? { thinkingBudget: budget } : { thinkingLevel: effort }
   return defined({
-    temperature,
-    topP,
-    maxOutputTokens: maxTokens,
-    stopSequences: stop,
+    temperature: rest.temperature,
+    topP: rest.top_p,
+    maxOutputTokens: rest.max_tokens,
+    stopSequences: rest.stop,
     seed: rest.seed,
-    frequencyPenalty: rest.frequencyPenalty,
-    presencePenalty: rest.presencePenalty,
-    thinkingConfig: (byBudget ? budget : reasoningEffort) === undefined ? undefined : thinking,
+    frequencyPenalty: rest.frequency_penalty,
+    presencePenalty: rest.presence_penalty,
+    thinkingConfig: (byBudget ? budget : effort) === undefined ? undefined : thinking,
   })
 }
 
-const defined = (values: Record<string, unknown>): Record<string, unknown> =>
+/** An object without those of its properties that are undefined. */
+export const defined = (values: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(values).filter(([, value]) => value !== undefined))
 
 // =============================================================================

@@ -19,7 +19,7 @@ import {
 } from '../language-model'
 import type { Fault } from '../provider-error'
 import { finishReasonIn, Reply, usageOf } from '../reply'
-import { allowString, modelId, samplingOf, withoutTrailingSlash } from '../sampling'
+import { allowString, defined, modelId, samplingOf, withoutTrailingSlash } from '../sampling'
 
 const WORDING = wording('Bedrock')
 
@@ -58,11 +58,9 @@ async function signed(config: ConversationModelConfig, url: string, body: unknow
 
 /** Converse has no parameter for how long a model reasons: each model has its own. */
 function inferenceConfig(config: ConversationModelConfig, most?: number): Record<string, unknown> {
-  const { maxTokens, temperature, topP, stop } = samplingOf(config)
-  const set = Object.entries({ maxTokens: most ?? maxTokens, temperature, topP, stopSequences: stop }).filter(
-    ([, value]) => value !== undefined,
-  )
-  return set.length > 0 ? { inferenceConfig: Object.fromEntries(set) } : {}
+  const { max_tokens, temperature, top_p: topP, stop: stopSequences } = samplingOf(config)
+  const set = defined({ maxTokens: most ?? max_tokens, temperature, topP, stopSequences })
+  return Object.keys(set).length > 0 ? { inferenceConfig: set } : {}
 }
 
 async function* generate(

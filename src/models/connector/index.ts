@@ -116,6 +116,19 @@ const bodyOf = ({ body, parameters }: Connector, given: Values): Record<string, 
   return fillJson(body, all, String(parameters.skip_validating_missing_parameters) === 'true')
 }
 
+/**
+ * Fills the templates of a connector.
+ * @param given parameters of the request
+ * @param more of the body
+ * @returns what calls it @throws ApiError 400
+ */
+function filled(connector: Connector, given: Values, env: Egress, more: Values = {}) {
+  const url = urlOf(connector, given, env)
+  const headers = headersOf(connector, given)
+  const body = { ...bodyOf(connector, given), ...more }
+  return (call: ProviderCall) => call.fetch(url, () => requestOf(connector, url, headers, body))
+}
+
 async function requestOf(
   connector: Connector,
   url: string,
@@ -141,6 +154,8 @@ async function requestOf(
   return { ...init, headers: (await signer.sign()).headers }
 }
 
+/** Seconds of silence that a call by parameters is allowed. */
+const SILENCE = 30
 /** A shorter value is not a credential, and removing it from errors would garble them. */
 const SHORTEST_SECRET = 4
 
@@ -178,13 +193,9 @@ export async function predict(
   env: Cloudflare.Env,
   signal?: AbortSignal,
 ): Promise<Record<string, unknown>> {
-  const url = urlOf(connector, parameters, env)
-  const headers = headersOf(connector, parameters)
-  const body = bodyOf(connector, parameters)
-  const silence = silenceOf({ timeout: 30 })
-  const call = new ProviderCall({ ...optionsOf(connector, silence, env), timeoutStatus: 408 }, signal)
-  const response = await call.fetch(url, () => requestOf(connector, url, headers, body))
-  const text = withoutSecrets(connector, await call.text(response))
+  const send = filled(connector, parameters, env)
+  const call = new ProviderCall({ ...optionsOf(connector, SILENCE, env), timeoutStatus: 408 }, signal)
+  const text = withoutSecrets(connector, await call.text(await send(call)))
   return parseObject(text) ?? { response: text }
 }
 
@@ -200,16 +211,9 @@ export async function* predictPieces(
   env: Cloudflare.Env,
   signal: AbortSignal,
 ): AsyncGenerator<string> {
-  const url = urlOf(connector, parameters, env)
-  const headers = headersOf(connector, parameters)
-  const body = { ...bodyOf(connector, parameters), stream: true }
-  const call = textCall(optionsOf(connector, silenceOf({ timeout: 30 }), env), signal)
-  for await (const delta of chatDeltas(
-    connector,
-    call,
-    () => requestOf(connector, url, headers, body),
-    url,
-  )) {
+  const send = filled(connector, parameters, env, { stream: true })
+  const call = textCall(optionsOf(connector, SILENCE, env), signal)
+  for await (const delta of chatDeltas(connector, call, await send(call))) {
     if (delta.type === 'text') yield delta.text
   }
 }
@@ -218,10 +222,8 @@ export async function* predictPieces(
 async function* chatDeltas(
   connector: Connector,
   call: ProviderCall,
-  request: () => Promise<RequestInit>,
-  url: string,
+  response: Response,
 ): AsyncGenerator<Delta> {
-  const response = await call.fetch(url, request)
   const isEvents = (response.headers.get('content-type') ?? '').includes('text/event-stream')
   if (isEvents) yield* masked(readStream(call, call.events(response.body)), secretsOf(connector))
   else yield* readWhole(call, withoutSecrets(connector, await call.text(response)))
@@ -273,14 +275,12 @@ async function* generate(
   const model = modelId(config.model_name)
   const form = formOf(config, model)
   const parameters = form.parameters(request.messages, model)
-  const url = urlOf(connector, parameters, env)
-  const headers = headersOf(connector, parameters)
   const stream = request.stream && form.answer === undefined
-  const body = { ...bodyOf(connector, parameters), ...(stream && { stream: true }) }
+  const send = filled(connector, parameters, env, stream ? { stream } : {})
   const call = textCall(optionsOf(connector, silenceOf(config), env), signal)
-  const send = () => requestOf(connector, url, headers, body)
-  if (form.answer === undefined) return yield* chatDeltas(connector, call, send, url)
-  const text = withoutSecrets(connector, await call.text(await call.fetch(url, send)))
+  const response = await send(call)
+  if (form.answer === undefined) return yield* chatDeltas(connector, call, response)
+  const text = withoutSecrets(connector, await call.text(response))
   yield* readField(call, text, form.answer)
 }
 
