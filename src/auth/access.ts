@@ -1,7 +1,7 @@
 /** What a presented key may do. */
 import type { ApiKeyRecord, KeyLimits } from '../db/api-keys'
 import { sha256 } from '../db/sealing'
-import { ApiError, forbidden } from '../errors'
+import { badRequest, forbidden } from '../errors'
 import { collectionPattern, fitsAnyName } from './pattern'
 
 export const SEARCH_ACTION = 'documents:search'
@@ -229,7 +229,7 @@ export function identify(accesses: readonly Access[], named: string | undefined)
   const pinned = agreed(accesses.map(fixedUser))
   const userId = pinned ?? named ?? ''
   if (userId.length > LONGEST_USER_ID) {
-    throw new ApiError(400, `\`x-typesense-user-id\` is longer than ${LONGEST_USER_ID} characters.`)
+    throw badRequest(`\`x-typesense-user-id\` is longer than ${LONGEST_USER_ID} characters.`)
   }
   const [first] = accesses
   if (!first) throw forbidden()
@@ -251,8 +251,7 @@ const SECRET = /^[A-Za-z0-9_-]{32,256}$/
  */
 export async function visitorDigest(owner: string, secret: string): Promise<string> {
   if (!SECRET.test(secret)) {
-    throw new ApiError(
-      400,
+    throw badRequest(
       '`X-Parley-Visitor` must be a random value of 32 to 256 letters, digits, dashes and underscores, such as two of `crypto.randomUUID()` in a row.',
     )
   }
@@ -269,7 +268,7 @@ export function presentedVisitor(request: Request): string | undefined {
   const given = new Set(at < 0 ? [] : inQuery(request.url.slice(at)))
   const header = request.headers.get(VISITOR_HEADER)
   if (header !== null) given.add(header)
-  if (given.size > 1) throw new ApiError(400, 'The request has two secrets in `X-Parley-Visitor`. Send one.')
+  if (given.size > 1) throw badRequest('The request has two secrets in `X-Parley-Visitor`. Send one.')
   return [...given][0]
 }
 

@@ -15,7 +15,7 @@ import {
   spentOnModel,
   usedUp,
 } from '../db/turns'
-import { ApiError, forbidden } from '../errors'
+import { ApiError, badRequest, forbidden } from '../errors'
 import { parseExact } from '../lib/json'
 import { matchesOrigin } from '../lib/origins'
 import { type Access, ADMIN, accessOf, canSignScopedKeys, maySign } from './access'
@@ -162,7 +162,7 @@ export function mostSearches({ owner, forPages, embedded }: Access, asked?: stri
 /** @throws ApiError 400 for more searches in a request than the key allows */
 export function requireFewSearches(access: Access, count: number): void {
   const most = mostSearches(access)
-  if (count > most) throw new ApiError(400, `A request with this key takes at most ${most} searches.`)
+  if (count > most) throw badRequest(`A request with this key takes at most ${most} searches.`)
 }
 
 /**

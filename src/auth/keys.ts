@@ -12,7 +12,7 @@ import {
 import { type BackupRow, restoreRows } from '../db/backup'
 import { seal, sha256 } from '../db/sealing'
 import { isLimited } from '../db/turns'
-import { ApiError, forbidden } from '../errors'
+import { ApiError, badRequest, forbidden } from '../errors'
 import { meant } from '../lib/nearest'
 import { once } from '../lib/once'
 import { MOST_ORIGINS, ORIGIN_PATTERN } from '../lib/origins'
@@ -119,7 +119,7 @@ function canSign({ actions }: BackupRow): boolean {
   try {
     return canSignScopedKeys({ actions: readStored(Actions(), String(actions)) })
   } catch {
-    throw new ApiError(400, 'The `actions` of a key must be a JSON list.')
+    throw badRequest('The `actions` of a key must be a JSON list.')
   }
 }
 
@@ -170,12 +170,12 @@ export async function changeKey(
   const stored = await getApiKey(db, number)
   if (!stored) throw new ApiError(404, 'Not found.')
   if (!mayOpen(stored.collections)) throw forbidden()
-  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
+  if (!isObject(body)) throw badRequest('Bad JSON.')
   const names = Object.keys(body)
   const other = names.find((name) => !CHANGEABLE.includes(name))
   if (other !== undefined) {
     const all = CHANGEABLE.map((name) => `\`${name}\``).join(', ')
-    throw new ApiError(400, `\`${other}\` of a key cannot be changed: only ${all}. Make another key.`)
+    throw badRequest(`\`${other}\` of a key cannot be changed: only ${all}. Make another key.`)
   }
   if (names.length === 0) return view(stored)
   const { description, actions, collections } = stored
@@ -205,7 +205,7 @@ export async function deleteKey(env: Cloudflare.Env, id: string): Promise<{ id: 
 }
 
 function keyId(id: string): number {
-  if (!/^\d{1,15}$/.test(id)) throw new ApiError(400, 'Invalid API key ID.')
+  if (!/^\d{1,15}$/.test(id)) throw badRequest('Invalid API key ID.')
   return Number(id)
 }
 
@@ -214,10 +214,10 @@ interface WantedKey extends Omit<ApiKeyRecord, 'id' | 'prefix' | 'hash' | 'seale
 }
 
 function checkKey(body: unknown): WantedKey {
-  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
+  if (!isObject(body)) throw badRequest('Bad JSON.')
   const key = body
   for (const name of ['description', 'actions', 'collections']) {
-    if (!(name in key)) throw new ApiError(400, `Could not find a \`${name}\` key.`)
+    if (!(name in key)) throw badRequest(`Could not find a \`${name}\` key.`)
   }
   if (typeof key.description !== 'string') throw wrongFormat('description', 'a string')
   if (!isListOfStrings(key.actions)) throw wrongFormat('actions', 'an array of string')
@@ -236,8 +236,7 @@ function checkKey(body: unknown): WantedKey {
   }
   // Typesense passes over names that it does not know. A limit that is passed over leaves a key wider than was meant.
   for (const name of [...LIMITS, 'limit']) {
-    if (name in key)
-      throw new ApiError(400, `\`${name}\` does nothing here. Put limits of a key in \`limits\`.`)
+    if (name in key) throw badRequest(`\`${name}\` does nothing here. Put limits of a key in \`limits\`.`)
   }
   return {
     ...(key.value === undefined ? {} : { value: key.value }),
@@ -268,7 +267,7 @@ function checkLimits(limits: unknown): KeyLimits {
   if (!isObject(limits)) throw wrongFormat('limits', 'an object')
   for (const [name, value] of Object.entries(limits)) {
     if (!LIMITS.includes(name)) {
-      throw new ApiError(400, `Unknown limit \`${name}\`; ${meant(name, LIMITS)}`)
+      throw badRequest(`Unknown limit \`${name}\`; ${meant(name, LIMITS)}`)
     }
     if (name === 'allowed_origins') {
       if (!isListOfOrigins(value)) throw wrongFormat(`limits.${name}`, ORIGINS)
@@ -298,7 +297,7 @@ const isListOfOrigins = (value: unknown): boolean =>
   isListOfStrings(value) && value.length <= MOST_ORIGINS && value.every((entry) => ORIGIN_PATTERN.test(entry))
 
 const wrongFormat = (name: string, kind: string): ApiError =>
-  new ApiError(400, `Wrong format for \`${name}\`. It should be ${kind}.`)
+  badRequest(`Wrong format for \`${name}\`. It should be ${kind}.`)
 
 /** 32 characters of the alphabet, uniformly distributed. */
 function randomValue(): string {

@@ -11,7 +11,7 @@
  * marked strings become numbers again.
  */
 
-import { ApiError } from '../errors'
+import { badRequest } from '../errors'
 
 declare global {
   interface JSON {
@@ -151,7 +151,7 @@ export function requireShallow(json: string): void {
     else if (inString) index += character === '\\' ? 1 : 0
     else if (character === '}' || character === ']') depth--
     else if ((character === '{' || character === '[') && ++depth > MAX_JSON_DEPTH) {
-      throw new ApiError(400, `JSON is nested too deeply: at most ${MAX_JSON_DEPTH} levels are allowed.`)
+      throw badRequest(`JSON is nested too deeply: at most ${MAX_JSON_DEPTH} levels are allowed.`)
     }
   }
 }

@@ -3,7 +3,7 @@
  * from the messages, and `max_tokens` is required.
  */
 
-import { callOptions, ProviderCall, parseObject, textCall, wording } from './call'
+import { callOptions, jsonRequest, ProviderCall, parseObject, textCall, wording } from './call'
 import {
   type AnswerForm,
   apart,
@@ -15,7 +15,7 @@ import {
   type Said,
 } from './language-model'
 import { finishReasonIn, Reply, usageOf } from './reply'
-import { allowString, modelId, requireString, samplingOf, withoutTrailingSlash } from './sampling'
+import { addressIn, allowString, modelId, requireString, samplingOf } from './sampling'
 
 const ANTHROPIC_URL = 'https://api.anthropic.com'
 const VERSION = '2023-06-01'
@@ -25,21 +25,14 @@ const DEFAULT_MAX_TOKENS = 4096
 
 const WORDING = wording('Anthropic')
 
-const url = (config: ConversationModelConfig): string => {
-  const base =
-    typeof config.anthropic_url === 'string' ? withoutTrailingSlash(config.anthropic_url) : ANTHROPIC_URL
-  return `${base}/v1/messages`
-}
+const url = (config: ConversationModelConfig): string =>
+  `${addressIn(config, 'anthropic_url', ANTHROPIC_URL)}/v1/messages`
 
-const post = (config: ConversationModelConfig, body: Record<string, unknown>): RequestInit => ({
-  method: 'POST',
-  headers: {
-    'content-type': 'application/json',
-    'anthropic-version': VERSION,
-    'x-api-key': config.api_key ?? '',
-  },
-  body: JSON.stringify({ model: modelId(config.model_name), max_tokens: DEFAULT_MAX_TOKENS, ...body }),
-})
+const post = (config: ConversationModelConfig, body: Record<string, unknown>): RequestInit =>
+  jsonRequest(
+    { model: modelId(config.model_name), max_tokens: DEFAULT_MAX_TOKENS, ...body },
+    { 'anthropic-version': VERSION, 'x-api-key': config.api_key ?? '' },
+  )
 
 /** Forms: https://docs.anthropic.com/en/docs/build-with-claude/structured-outputs */
 function sampling(config: ConversationModelConfig, form?: AnswerForm): Record<string, unknown> {
@@ -184,7 +177,7 @@ export const anthropic: LanguageModelProvider = {
   },
   destination: url,
   async probe(config, env) {
-    const call = new ProviderCall({ ...callOptions(config, WORDING, env), timeoutStatus: 408 })
+    const call = new ProviderCall(callOptions(config, WORDING, env))
     const hello = { max_tokens: 1, messages: [{ role: 'user', content: 'hello' }] }
     await call.text(await call.fetch(url(config), post(config, { ...sampling(config), ...hello })))
   },

@@ -4,7 +4,7 @@
  */
 
 import { createParser } from 'eventsource-parser'
-import { ApiError } from '../errors'
+import { ApiError, badRequest } from '../errors'
 import { byteReader } from '../lib/byte-reader'
 import { maskSecret } from '../lib/mask'
 import { outgoing, rest, SLICE_BYTES, settlesWithin, worked } from '../lib/waiting'
@@ -43,8 +43,8 @@ export interface CallOptions {
   wording: Wording
   /** seconds without content after which the call fails */
   silence: number
-  /** 408 in the live check of a model, 400 at query time, since clients retry nothing below 500 */
-  timeoutStatus: number
+  /** 400 at query time, since clients retry nothing below 500; absent: 408 */
+  timeoutStatus?: number
   /** credentials that no error may contain (models/secrets.ts) */
   secrets?: string[]
   /** the model's own headers, sent with every request; the provider's override them */
@@ -60,7 +60,7 @@ export const callOptions = (
   config: Record<string, unknown>,
   wording: Wording,
   env: Egress & Gateway,
-): Omit<CallOptions, 'timeoutStatus'> => ({
+): CallOptions => ({
   wording,
   silence: silenceOf(config),
   secrets: [...secretsOf(config), ...(env.AI_GATEWAY_TOKEN ? [env.AI_GATEWAY_TOKEN] : [])],
@@ -85,8 +85,15 @@ export const silenceOf = (config: { [property: string]: unknown }): number =>
     : DEFAULT_SILENCE
 
 /** A call that writes a text. */
-export const textCall = (options: Omit<CallOptions, 'timeoutStatus'>, signal: AbortSignal): ProviderCall =>
+export const textCall = (options: CallOptions, signal: AbortSignal): ProviderCall =>
   new ProviderCall({ ...options, timeoutStatus: 400 }, signal)
+
+/** A request whose body is JSON. */
+export const jsonRequest = (body: unknown, headers: Record<string, string> = {}) => ({
+  method: 'POST',
+  headers: { 'content-type': 'application/json', ...headers },
+  body: JSON.stringify(body),
+})
 
 const LONGEST_DETAIL = 4000
 
@@ -319,7 +326,8 @@ export class ProviderCall {
 
   /** The error for a provider that is too slow. */
   timedOut(): ProviderError {
-    return new ProviderError(this.#options.timeoutStatus, this.#options.wording.timeout, { fault: 'silent' })
+    const { timeoutStatus = 408, wording } = this.#options
+    return new ProviderError(timeoutStatus, wording.timeout, { fault: 'silent' })
   }
 
   /** The error for a complete reply that is not an answer. @param why for the caller to read */
@@ -396,18 +404,17 @@ const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 export function checkHeaders(headers: unknown): void {
   if (headers === undefined) return
   if (headers === null || typeof headers !== 'object' || Array.isArray(headers)) {
-    throw new ApiError(400, 'Property `headers` is not an object of strings.')
+    throw badRequest('Property `headers` is not an object of strings.')
   }
   const entries = Object.entries(headers)
-  if (entries.length > MOST) throw new ApiError(400, `Property \`headers\` has more than ${MOST} headers.`)
+  if (entries.length > MOST) throw badRequest(`Property \`headers\` has more than ${MOST} headers.`)
   for (const [name, value] of entries) {
-    if (!NAME.test(name)) throw new ApiError(400, 'Property `headers` has a name that no header can have.')
+    if (!NAME.test(name)) throw badRequest('Property `headers` has a name that no header can have.')
     if (isReserved(name.toLowerCase())) {
-      throw new ApiError(400, `Property \`headers\` may not set \`${name}\`: leave it out.`)
+      throw badRequest(`Property \`headers\` may not set \`${name}\`: leave it out.`)
     }
     if (typeof value !== 'string' || value.length > LONGEST || !VALUE.test(value)) {
-      throw new ApiError(
-        400,
+      throw badRequest(
         `Property \`headers.${name}\` is not a string of up to ${LONGEST} characters that a header can carry.`,
       )
     }

@@ -5,7 +5,7 @@
  * It is always asked to stream, because its whole answers have more formats than its streams.
  */
 
-import { callOptions, ProviderCall, parseObject, wording } from './call'
+import { callOptions, jsonRequest, ProviderCall, parseObject, textCall, wording } from './call'
 import { aiBinding, runUntil } from './egress'
 import {
   type ConversationModelConfig,
@@ -15,16 +15,9 @@ import {
   type LanguageModelProvider,
   type Said,
 } from './language-model'
-import { readStream, readWhole } from './openai-compatible'
+import { authorization, readStream, readWhole } from './openai-compatible'
 import { faultOfStatus, ProviderError, type Upstream } from './provider-error'
-import {
-  allowString,
-  chatSampling,
-  modelId,
-  requireString,
-  samplingOf,
-  withoutTrailingSlash,
-} from './sampling'
+import { addressIn, allowString, chatSampling, modelId, requireString, samplingOf } from './sampling'
 
 const CLOUDFLARE_URL = 'https://api.cloudflare.com/client/v4'
 
@@ -36,8 +29,7 @@ const usesBinding = (config: Record<string, unknown>, env: Cloudflare.Env): bool
 
 /** Where a model runs by the REST API. */
 export const workersAiUrl = (config: { model_name: string; [extra: string]: unknown }): string => {
-  const base =
-    typeof config.cloudflare_url === 'string' ? withoutTrailingSlash(config.cloudflare_url) : CLOUDFLARE_URL
+  const base = addressIn(config, 'cloudflare_url', CLOUDFLARE_URL)
   return `${base}/accounts/${config.account_id}/ai/run/${modelId(config.model_name)}`
 }
 
@@ -49,11 +41,7 @@ async function open(
   inputs: Record<string, unknown>,
 ): Promise<Opened> {
   if (usesBinding(config, env)) return runBinding(call, config, env, inputs)
-  const response = await call.fetch(workersAiUrl(config), {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${config.api_key}` },
-    body: JSON.stringify(inputs),
-  })
+  const response = await call.fetch(workersAiUrl(config), jsonRequest(inputs, authorization(config)))
   if (!(response.headers.get('content-type') ?? '').includes('application/json')) return response.body
   const text = await call.text(response)
   const reply = parseObject(text)
@@ -140,7 +128,7 @@ async function* generate(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = new ProviderCall({ ...options(config, env), timeoutStatus: 400 }, signal)
+  const call = textCall(options(config, env), signal)
   const reply = await open(call, config, env, inputsOf(config, request))
   const deltas =
     reply === null || reply instanceof ReadableStream
@@ -180,7 +168,7 @@ export const cloudflare: LanguageModelProvider = {
   },
   destination: (config, env) => (usesBinding(config, env) ? undefined : workersAiUrl(config)),
   async probe(config, env) {
-    const call = new ProviderCall({ ...options(config, env), timeoutStatus: 408 })
+    const call = new ProviderCall(options(config, env))
     const reply = await open(
       call,
       config,

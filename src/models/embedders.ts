@@ -1,5 +1,5 @@
 /** The registry of embedding models: finds the model for a field's `model_config`. */
-import { ApiError } from '../errors'
+import { badRequest } from '../errors'
 import { regExp } from '../lib/once'
 import type { EmbeddingModel, EmbeddingModelConfig } from './embedding-model'
 import { namespaceOf } from './providers'
@@ -14,6 +14,7 @@ import {
 } from './remote-embedders'
 import { modelId } from './sampling'
 import { STATIC_DIMENSIONS, STATIC_EMBEDDER, staticEmbedder } from './static-embedder'
+import { toLengthOne } from './static-embedder/reader'
 import { isStopword, stemOf } from './words'
 
 /**
@@ -88,7 +89,7 @@ export function requireKnownModel(name: string): void {
   if (!isTypesenses(name) || Object.hasOwn(TYPESENSE_DIMENSIONS, modelId(name))) return
   const provider = /^(?:text-embedding-\d{3}|gemini|textembedding-gecko)/.test(name) ? 'google' : 'openai'
   const named = namespaceOf(name) === '' ? `${provider}/${name}` : `${provider}/${modelId(name)}`
-  throw new ApiError(400, `\`${name}\` is not a built-in embedding model. ${howToName(named)}`)
+  throw badRequest(`\`${name}\` is not a built-in embedding model. ${howToName(named)}`)
 }
 
 /** @param example a correct name */
@@ -125,10 +126,9 @@ export function createEmbeddingModel(
       if (config.api_key !== undefined) {
         requireKey(config)
         if (typeof config.account_id !== 'string')
-          throw new ApiError(400, 'Property `embed.model_config.account_id` is missing or is not a string.')
+          throw badRequest('Property `embed.model_config.account_id` is missing or is not a string.')
       } else if (env.AI_BACKEND !== 'workers-ai') {
-        throw new ApiError(
-          400,
+        throw badRequest(
           `\`${name}\` needs an \`api_key\` and an \`account_id\`, or a deployment that runs on Workers AI.`,
         )
       }
@@ -138,8 +138,7 @@ export function createEmbeddingModel(
       return openaiEmbedder(config, env, dimensions)
     case 'azure':
       requireKey(config)
-      if (typeof config.url !== 'string')
-        throw new ApiError(400, 'Property `embed.model_config.url` is missing.')
+      if (typeof config.url !== 'string') throw badRequest('Property `embed.model_config.url` is missing.')
       return azureEmbedder(config, env, dimensions)
     case 'google':
       requireKey(config)
@@ -147,8 +146,7 @@ export function createEmbeddingModel(
     case 'gcp':
       return gcpEmbedder(config, env, dimensions)
     default:
-      throw new ApiError(
-        400,
+      throw badRequest(
         `Model namespace \`${namespaceOf(name)}\` is not supported. ${howToName(`cloudflare/@cf/baai/bge-m3`)}`,
       )
   }
@@ -181,7 +179,7 @@ const withoutKey = ({ api_key: _, ...config }: EmbeddingModelConfig): EmbeddingM
 
 function requireKey(config: EmbeddingModelConfig): void {
   if (typeof config.api_key !== 'string') {
-    throw new ApiError(400, 'Property `embed.model_config.api_key` is missing or is not a string.')
+    throw badRequest('Property `embed.model_config.api_key` is missing or is not a string.')
   }
 }
 
@@ -192,8 +190,7 @@ function hashDimensions(name: string, asked?: number): number {
   const match = /^local\/hash-(\d+)$/.exec(name)
   const dimensions = asked ?? Number(match?.[1])
   if (!match || !isDimensions(dimensions)) {
-    throw new ApiError(
-      400,
+    throw badRequest(
       `\`${name}\` is not a local embedding model: use \`${STATIC_EMBEDDER}\`, or \`local/hash-384\` in tests.`,
     )
   }
@@ -202,7 +199,7 @@ function hashDimensions(name: string, asked?: number): number {
 
 function staticDimensions(asked = STATIC_DIMENSIONS): number {
   if (isDimensions(asked)) return asked
-  throw new ApiError(400, `\`${STATIC_EMBEDDER}\` makes vectors of 8 to ${LARGEST_LOCAL} dimensions.`)
+  throw badRequest(`\`${STATIC_EMBEDDER}\` makes vectors of 8 to ${LARGEST_LOCAL} dimensions.`)
 }
 
 // =============================================================================
@@ -282,13 +279,7 @@ export function hashVector(text: string, dimensions: number): Float32Array {
     const share = (TRIGRAM_WEIGHT * amount) / Math.sqrt(features.trigrams.length)
     for (const trigram of features.trigrams) add(trigram >>> 0, share)
   }
-  let norm = 0
-  for (const value of vector) norm += value * value
-  if (norm > 0) {
-    const scale = 1 / Math.sqrt(norm)
-    for (let index = 0; index < dimensions; index++) vector[index] = vector[index]! * scale
-  }
-  return vector
+  return toLengthOne(vector)
 }
 
 /** Weight when combined with words. It is low, because these vectors know little that the words do not. */

@@ -1,6 +1,6 @@
 /** `google/`: Gemini over its REST API. The key is in a header, so that it never appears in a logged URL. */
 
-import { callOptions, ProviderCall, parseObject, textCall, wording } from './call'
+import { callOptions, jsonRequest, ProviderCall, parseObject, textCall, wording } from './call'
 import {
   type AnswerForm,
   apart,
@@ -12,23 +12,18 @@ import {
   type Said,
 } from './language-model'
 import { finishReasonIn, isCount, Reply, usageOf } from './reply'
-import { allowString, geminiSampling, modelId, requireString, withoutTrailingSlash } from './sampling'
+import { addressIn, allowString, geminiSampling, modelId, requireString } from './sampling'
 
-const GOOGLE_URL = 'https://generativelanguage.googleapis.com'
+export const GOOGLE_URL = 'https://generativelanguage.googleapis.com'
 
 const options = (config: ConversationModelConfig, env: Cloudflare.Env) =>
   callOptions(config, wording('Gemini'), env)
 
-const url = (config: ConversationModelConfig, method: string): string => {
-  const base = typeof config.google_url === 'string' ? withoutTrailingSlash(config.google_url) : GOOGLE_URL
-  return `${base}/v1beta/models/${encodeURIComponent(modelId(config.model_name))}:${method}`
-}
+const url = (config: ConversationModelConfig, method: string): string =>
+  `${addressIn(config, 'google_url', GOOGLE_URL)}/v1beta/models/${encodeURIComponent(modelId(config.model_name))}:${method}`
 
-const post = (config: ConversationModelConfig, body: unknown): RequestInit => ({
-  method: 'POST',
-  headers: { 'content-type': 'application/json', 'x-goog-api-key': config.api_key ?? '' },
-  body: JSON.stringify(body),
-})
+const post = (config: ConversationModelConfig, body: unknown): RequestInit =>
+  jsonRequest(body, { 'x-goog-api-key': config.api_key ?? '' })
 
 /** Chat messages in Gemini's form: the system prompt apart, the assistant called `model`. */
 export function contents(request: Said): Record<string, unknown> {
@@ -135,7 +130,7 @@ export const google: LanguageModelProvider = {
   },
   destination: (config) => url(config, 'generateContent'),
   async probe(config, env) {
-    const call = new ProviderCall({ ...options(config, env), timeoutStatus: 408 })
+    const call = new ProviderCall(options(config, env))
     const hello = contents({ messages: [{ role: 'user', content: 'hello' }] })
     const response = await call.fetch(
       url(config, 'generateContent'),

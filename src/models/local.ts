@@ -2,7 +2,7 @@
  * `local/extractive`: answers without a language model, by selecting sentences. Deterministic, free, offline, and
  * named in every answer's usage.
  */
-import { ApiError, reasonOf } from '../errors'
+import { badRequest, reasonOf } from '../errors'
 import { type Answer, answerFrom } from './extractive/answer'
 import { dictionaryOf } from './extractive/documents-words'
 import { standalone } from './extractive/followup'
@@ -23,8 +23,8 @@ async function* generate(
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
   signal.throwIfAborted()
-  if (request.purpose === 'guardrail') throw new ApiError(400, `${NAME} cannot apply an input guardrail.`)
-  if (request.purpose === 'plan') throw new ApiError(400, `${NAME} cannot plan searches.`)
+  if (request.purpose === 'guardrail') throw badRequest(`${NAME} cannot apply an input guardrail.`)
+  if (request.purpose === 'plan') throw badRequest(`${NAME} cannot plan searches.`)
   const { text, ...answer } = await reply(env, request)
   const pieces = request.stream ? (text.match(/(?<!\s)\s*\S+/g) ?? []) : [text]
   for (const piece of pieces) yield { type: 'text', text: piece }
@@ -68,13 +68,10 @@ export const local: LanguageModelProvider = {
   namespace: 'local',
   validate(config) {
     if (config.model_name !== NAME) {
-      throw new ApiError(
-        400,
-        `Property \`model_name\` is not a valid local model: the only one is \`${NAME}\`.`,
-      )
+      throw badRequest(`Property \`model_name\` is not a valid local model: the only one is \`${NAME}\`.`)
     }
     if (typeof config.input_guardrail_prompt === 'string') {
-      throw new ApiError(400, `${NAME} cannot apply an \`input_guardrail_prompt\`.`)
+      throw badRequest(`${NAME} cannot apply an \`input_guardrail_prompt\`.`)
     }
   },
   destination: () => undefined,

@@ -6,10 +6,11 @@
  * cut, and a cut answer is not an answer.
  */
 
-import { ApiError } from '../errors'
+import { badRequest } from '../errors'
 import {
   type CallOptions,
   callOptions,
+  jsonRequest,
   ProviderCall,
   parseObject,
   textCall,
@@ -42,7 +43,7 @@ interface ChatEndpoint {
   headers: Record<string, string>
   /** the request besides messages and stream: the model, sampling */
   body: Record<string, unknown>
-  options: Omit<CallOptions, 'timeoutStatus'>
+  options: CallOptions
 }
 
 /**
@@ -59,20 +60,14 @@ function streamOptions(config: ConversationModelConfig, isKnown: boolean): Recor
  * @throws ApiError 400 or 408 with the provider's message
  */
 async function probeChat(endpoint: ChatEndpoint): Promise<void> {
-  const call = new ProviderCall({ ...endpoint.options, timeoutStatus: 408 })
+  const call = new ProviderCall(endpoint.options)
   const { stream_options: _, ...body } = endpoint.body
   const response = await call.fetch(
     endpoint.url,
-    post(endpoint, { ...body, messages: [{ role: 'user', content: 'hello' }] }),
+    jsonRequest({ ...body, messages: [{ role: 'user', content: 'hello' }] }, endpoint.headers),
   )
   await call.text(response)
 }
-
-const post = (endpoint: ChatEndpoint, body: unknown): RequestInit => ({
-  method: 'POST',
-  headers: { 'content-type': 'application/json', ...endpoint.headers },
-  body: JSON.stringify(body),
-})
 
 /** https://platform.openai.com/docs/guides/structured-outputs */
 const responseFormat = (form: AnswerForm): Record<string, unknown> => {
@@ -91,12 +86,15 @@ async function* generateChat(
   const { stream_options, ...body } = endpoint.body
   const response = await call.fetch(
     endpoint.url,
-    post(endpoint, {
-      ...body,
-      messages: chatMessages(request),
-      ...(request.form && { response_format: responseFormat(request.form) }),
-      ...(request.stream && { stream: true, ...(stream_options !== undefined && { stream_options }) }),
-    }),
+    jsonRequest(
+      {
+        ...body,
+        messages: chatMessages(request),
+        ...(request.form && { response_format: responseFormat(request.form) }),
+        ...(request.stream && { stream: true, ...(stream_options !== undefined && { stream_options }) }),
+      },
+      endpoint.headers,
+    ),
   )
   // Some servers cannot stream, and reply in one piece anyway.
   const whole = !request.stream || (response.headers.get('content-type') ?? '').includes('application/json')
@@ -301,7 +299,7 @@ export const azure: LanguageModelProvider = {
   validate(config, env) {
     for (const property of ['api_key', 'url']) {
       if (typeof config[property] !== 'string') {
-        throw new ApiError(400, `${property} is required for Azure models`)
+        throw badRequest(`${property} is required for Azure models`)
       }
     }
     requireAllowed(String(config.url), env)
@@ -337,7 +335,7 @@ export const authorization = ({ api_key: key }: { api_key?: string }): Record<st
   key ? { authorization: `Bearer ${key}` } : {}
 
 async function isListed(config: ConversationModelConfig, env: Cloudflare.Env): Promise<boolean> {
-  const call = new ProviderCall({ ...vllmEndpoint(config, env).options, timeoutStatus: 408 })
+  const call = new ProviderCall(vllmEndpoint(config, env).options)
   const response = await call.fetch(`${base(config)}/v1/models`, { headers: authorization(config) })
   const models = parseObject(await call.text(response))?.data
   if (!Array.isArray(models)) throw call.malformed()
@@ -354,7 +352,7 @@ export const vllm: LanguageModelProvider = {
   destination: (config, env) => vllmEndpoint(config, env).url,
   async probe(config, env) {
     if (!(await isListed(config, env))) {
-      throw new ApiError(400, 'Property `model_name` is not a valid vLLM model.')
+      throw badRequest('Property `model_name` is not a valid vLLM model.')
     }
     await probeChat(vllmEndpoint(config, env))
   },

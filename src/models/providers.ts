@@ -1,5 +1,5 @@
 /** The registry of language models: maps the namespace of a `model_name` to its provider. */
-import { ApiError } from '../errors'
+import { badRequest } from '../errors'
 import { anthropic } from './anthropic'
 import { bedrock } from './bedrock'
 import { cloudflare } from './cloudflare'
@@ -28,7 +28,7 @@ export const namespaceOf = (name: string): string => name.slice(0, Math.max(0, n
 export function providerOf(config: { model_name: string }): LanguageModelProvider {
   const namespace = namespaceOf(config.model_name)
   const provider = PROVIDERS.get(namespace)
-  if (!provider) throw new ApiError(400, `Model namespace \`${namespace}\` is not supported.`)
+  if (!provider) throw badRequest(`Model namespace \`${namespace}\` is not supported.`)
   return provider
 }
 
@@ -61,8 +61,7 @@ function placeOf({ origin, hostname, pathname }: URL): string {
 /** @throws ApiError 400 if a model cannot be held to a form */
 export function requireFormOf(config: { model_name: string }, { type }: AnswerForm): void {
   if (providerOf(config).forms?.includes(type)) return
-  throw new ApiError(
-    400,
+  throw badRequest(
     type === 'json'
       ? 'The model of this assistant cannot be told to write JSON. Leave the format out, or ask for `{"type": "text"}`.'
       : 'The model of this assistant cannot be held to a schema. Leave the format out, or ask for `{"type": "text"}`.',

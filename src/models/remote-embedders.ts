@@ -1,11 +1,20 @@
 /** Embedding models over HTTP: OpenAI and compatible servers, Azure, Google. */
 
 import { sign } from 'hono/utils/jwt/jwt'
-import { ApiError } from '../errors'
-import { type CallOptions, callOptions, LARGEST_EMBEDDINGS, ProviderCall, parseObject, wording } from './call'
+import { type ApiError, badRequest } from '../errors'
+import {
+  type CallOptions,
+  callOptions,
+  jsonRequest,
+  LARGEST_EMBEDDINGS,
+  ProviderCall,
+  parseObject,
+  wording,
+} from './call'
 import { bindingError, workersAiUrl } from './cloudflare'
 import { type AiRunner, aiBinding, type Egress, type Gateway, runUntil } from './egress'
 import { type EmbeddingModel, type EmbeddingModelConfig, isVector } from './embedding-model'
+import { GOOGLE_URL } from './google'
 import { authorization, OPENAI_URL } from './openai-compatible'
 import { ProviderError } from './provider-error'
 import { modelId, withLeadingSlash, withoutTrailingSlash } from './sampling'
@@ -50,11 +59,7 @@ async function sendForVectors(
   count: number,
 ): Promise<Float32Array[]> {
   const call = new ProviderCall(options)
-  const response = await call.fetch(url, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-  })
+  const response = await call.fetch(url, jsonRequest(body, headers))
   const reply = parseObject(await call.text(response, LARGEST_EMBEDDINGS))
   return vectorsIn(call, reply && read(reply), count)
 }
@@ -64,15 +69,9 @@ function vectorsIn(call: ProviderCall, vectors: unknown, count: number): Float32
   return vectors.map((vector) => Float32Array.from(vector))
 }
 
-const embeddingOptions = (
-  config: EmbeddingModelConfig,
-  label: string,
-  env: Egress & Gateway,
-): CallOptions => ({
-  // Only conversation models have headers of their own: a field's schema stores no secret but its key.
-  ...callOptions({ ...config, headers: undefined }, wording(label), env),
-  timeoutStatus: 408,
-})
+/** Only conversation models have headers of their own: a field's schema stores no secret but its key. */
+const embeddingOptions = (config: EmbeddingModelConfig, label: string, env: Egress & Gateway): CallOptions =>
+  callOptions({ ...config, headers: undefined }, wording(label), env)
 
 /** OpenAI numbers each vector with the index of its text. */
 function readList(reply: Record<string, unknown>): number[][] | undefined {
@@ -118,8 +117,6 @@ export const azureEmbedder = (
     read: readList,
   })
 
-const GOOGLE_URL = 'https://generativelanguage.googleapis.com'
-
 export function googleEmbedder(
   config: EmbeddingModelConfig,
   env: Egress & Gateway,
@@ -163,7 +160,7 @@ const TOKEN_SECONDS = 3_600
 
 /** Where a property is missing in the JSON. */
 const missing = (name: string): ApiError =>
-  new ApiError(400, `Property \`embed.model_config.${name}\` is missing or is not a string.`)
+  badRequest(`Property \`embed.model_config.${name}\` is missing or is not a string.`)
 
 function stringIn(config: Record<string, unknown>, name: string, path = ''): string {
   const value = config[name]
@@ -181,8 +178,7 @@ export function gcpEmbedder(
   const project = stringIn(config, 'project_id')
   const region = typeof config.region === 'string' ? config.region : DEFAULT_REGION
   if (!/^[a-z0-9-]+$/.test(region)) {
-    throw new ApiError(
-      400,
+    throw badRequest(
       'Property `embed.model_config.region` is not the name of a region, such as `us-central1`.',
     )
   }
@@ -265,8 +261,7 @@ async function assertionOf(email: string, key: string): Promise<Record<string, s
     const assertion = await sign(claims, key, 'RS256')
     return { grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer', assertion }
   } catch {
-    throw new ApiError(
-      400,
+    throw badRequest(
       'Property `embed.model_config.service_account.private_key` is not a key of PKCS #8. Take it from the key file as it is.',
     )
   }
@@ -379,11 +374,7 @@ async function post(
   config: EmbeddingModelConfig,
   inputs: Record<string, unknown>,
 ): Promise<unknown> {
-  const response = await call.fetch(workersAiUrl(config), {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${config.api_key}` },
-    body: JSON.stringify(inputs),
-  })
+  const response = await call.fetch(workersAiUrl(config), jsonRequest(inputs, authorization(config)))
   const text = await call.text(response, LARGEST_EMBEDDINGS)
   const reply = parseObject(text)
   if (reply?.success === false) throw call.reported(text, { upstream: 200 })

@@ -1,5 +1,5 @@
 /** Reranking models: cross-encoders that score how well a text fits a question. */
-import { ApiError } from '../errors'
+import { badRequest } from '../errors'
 import { workersAiError } from './cloudflare'
 import type { AiRunner } from './egress'
 import { aiBinding } from './egress'
@@ -30,7 +30,7 @@ export interface Reranker {
  */
 export function createReranker(name: string, env: Cloudflare.Env): Reranker | undefined {
   if (name !== BGE_RERANKER) {
-    throw new ApiError(400, `\`${name}\` is not a reranking model: use \`${BGE_RERANKER}\`.`)
+    throw badRequest(`\`${name}\` is not a reranking model: use \`${BGE_RERANKER}\`.`)
   }
   if (env.AI_BACKEND !== 'workers-ai') return undefined
   const ai = aiBinding(env)

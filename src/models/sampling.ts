@@ -1,5 +1,5 @@
 /** Sampling settings of a model: checked, and translated for each provider. */
-import { ApiError } from '../errors'
+import { badRequest } from '../errors'
 import { checkHeaders, LONGEST_SILENCE } from './call'
 
 /** What a model sets, independent of providers. What it does not set is not sent. */
@@ -70,7 +70,7 @@ export const withoutSampling = <T extends Record<string, unknown>>(config: T): T
 function checkSampling(config: Record<string, unknown>): void {
   for (const [property, holds, what] of CHECKS) {
     if (config[property] !== undefined && !holds(config[property])) {
-      throw new ApiError(400, `Property \`${property}\` is not ${what}.`)
+      throw badRequest(`Property \`${property}\` is not ${what}.`)
     }
   }
 }
@@ -208,18 +208,17 @@ export const withoutNulls = <T extends Record<string, unknown>>(config: T): T =>
 export function checkParameters(config: Record<string, unknown>): void {
   checkSampling(config)
   if (config.retrieval !== undefined) {
-    throw new ApiError(400, 'Property `retrieval` belongs to an assistant, not to a conversation model.')
+    throw badRequest('Property `retrieval` belongs to an assistant, not to a conversation model.')
   }
   const { timeout } = config
   if (timeout !== undefined && !(typeof timeout === 'number' && timeout > 0 && timeout <= LONGEST_SILENCE)) {
-    throw new ApiError(
-      400,
+    throw badRequest(
       `Property \`timeout\` is not a number of seconds, more than 0 and ${LONGEST_SILENCE} at most.`,
     )
   }
   const { starts_thinking } = config
   if (starts_thinking !== undefined && typeof starts_thinking !== 'boolean') {
-    throw new ApiError(400, 'Property `starts_thinking` is not true or false.')
+    throw badRequest('Property `starts_thinking` is not true or false.')
   }
   checkHeaders(config.headers)
 }
@@ -234,18 +233,24 @@ export function requireString(
   missing: string,
   wrong: string,
 ): void {
-  if (config[property] === undefined) throw new ApiError(400, missing)
-  if (typeof config[property] !== 'string') throw new ApiError(400, wrong)
+  if (config[property] === undefined) throw badRequest(missing)
+  if (typeof config[property] !== 'string') throw badRequest(wrong)
 }
 
 /** @throws ApiError 400 `wrong` when the property is present and not a string */
 export function allowString(config: Record<string, unknown>, property: string, wrong: string): void {
-  if (config[property] !== undefined && typeof config[property] !== 'string') throw new ApiError(400, wrong)
+  if (config[property] !== undefined && typeof config[property] !== 'string') throw badRequest(wrong)
 }
 
 /** A model's name without its namespace: all after the first slash. */
 export const modelId = (name: string): string => name.slice(name.indexOf('/') + 1)
 
 export const withoutTrailingSlash = (url: string): string => (url.endsWith('/') ? url.slice(0, -1) : url)
+
+/** Where a provider is called: what a property of the model says, if it is a text. */
+export const addressIn = (config: Record<string, unknown>, property: string, usual: string): string => {
+  const address = config[property]
+  return typeof address === 'string' ? withoutTrailingSlash(address) : usual
+}
 
 export const withLeadingSlash = (path: string): string => (path.startsWith('/') ? path : `/${path}`)

@@ -2,17 +2,23 @@
  * Which properties of a conversation model are secret: sealed at rest, masked when shown, and in no error. An AWS
  * access key id is a name, like `account_id`, and stays visible.
  */
-import { ApiError } from '../errors'
+import * as v from 'valibot'
+import { badRequest } from '../errors'
+import { once } from '../lib/once'
 
 const SECRETS = ['api_key', 'secret_access_key', 'session_token'] as const
 
+export const StoredSecrets = once(() =>
+  v.object({
+    api_key: v.exactOptional(v.string()),
+    secret_access_key: v.exactOptional(v.string()),
+    session_token: v.exactOptional(v.string()),
+    headers: v.exactOptional(v.record(v.string(), v.string())),
+  }),
+)
+
 /** A model's secrets: strings by property, and the values of its extra `headers` by name. */
-export interface Secrets {
-  api_key?: string
-  secret_access_key?: string
-  session_token?: string
-  headers?: Record<string, string>
-}
+export type Secrets = v.InferOutput<ReturnType<typeof StoredSecrets>>
 
 /** Separates secrets from a config. `headers` are all secret. */
 export function partSecrets<T extends Record<string, unknown>>(config: T): { secrets: Secrets; rest: T } {
@@ -30,7 +36,7 @@ export function partSecrets<T extends Record<string, unknown>>(config: T): { sec
 export function requireSecrets(config: Record<string, unknown>): void {
   for (const property of SECRETS) {
     if (config[property] !== undefined && typeof config[property] !== 'string') {
-      throw new ApiError(400, `Property \`${property}\` is not a string.`)
+      throw badRequest(`Property \`${property}\` is not a string.`)
     }
   }
 }

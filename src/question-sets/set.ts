@@ -5,7 +5,7 @@
  */
 import * as v from 'valibot'
 import { deleteResource, findResource, listResources, putResource, replaceResource } from '../db/resources'
-import { ApiError } from '../errors'
+import { ApiError, badRequest } from '../errors'
 import { once } from '../lib/once'
 import { readStored } from '../lib/stored-json'
 
@@ -138,7 +138,7 @@ export async function putSet(env: Cloudflare.Env, name: string, given: SetSettin
   const all = await listSets(env)
   const before = all.find((each) => each.name === name)
   if (!before && all.length >= MOST_SETS)
-    throw new ApiError(400, `There are ${MOST_SETS} question sets already. Delete one first.`)
+    throw badRequest(`There are ${MOST_SETS} question sets already. Delete one first.`)
   const { running, busy_until, runs = [] } = before ?? {}
   const stored: Stored = {
     ...given,
@@ -149,7 +149,7 @@ export async function putSet(env: Cloudflare.Env, name: string, given: SetSettin
   }
   const body = JSON.stringify(stored)
   if (body.length > LONGEST_SET)
-    throw new ApiError(400, `The set is too long: ${LONGEST_SET} characters are kept. Make two of it.`)
+    throw badRequest(`The set is too long: ${LONGEST_SET} characters are kept. Make two of it.`)
   await putResource(env.DB, { kind: SET, id: name, body })
   return { ...stored, name }
 }

@@ -6,7 +6,7 @@ import type { AnalyticsRecord } from '../analytics/ledger'
 import { RowCache } from '../db/client'
 import { isOwn, listCollectionRows } from '../db/registry'
 import { deleteResource, findResource, listResources, putResource } from '../db/resources'
-import { ApiError, unwrap } from '../errors'
+import { type ApiError, badRequest, unwrap } from '../errors'
 import { mapFew } from '../lib/few'
 import { once } from '../lib/once'
 import { collectionObject } from '../search/collection/handle'
@@ -58,8 +58,7 @@ export type AnalyticsRule = v.InferOutput<ReturnType<typeof Rule>>
 
 const rules = new RowCache<AnalyticsRule[]>('the analytics rules', CACHE_MS)
 
-const refuse = (message: string): ApiError => new ApiError(400, message)
-const unknownRule = (): ApiError => refuse('Rule not found')
+const unknownRule = (): ApiError => badRequest('Rule not found')
 
 /** All rules, the oldest first. Cached. */
 export const allRules = async (env: Cloudflare.Env): Promise<AnalyticsRule[]> =>
@@ -71,16 +70,14 @@ export const readRules = async (env: Cloudflare.Env): Promise<AnalyticsRule[]> =
 
 /** @throws ApiError 400, as Typesense has it */
 export async function getRule(env: Cloudflare.Env, name: string): Promise<AnalyticsRule> {
-  return (await findRule(env, name)) ?? raise(unknownRule())
+  const rule = await findRule(env, name)
+  if (rule === undefined) throw unknownRule()
+  return rule
 }
 
 async function findRule(env: Cloudflare.Env, name: string): Promise<AnalyticsRule | undefined> {
   const row = await findResource(env.DB, KIND, name)
   return row && v.parse(Rule(), JSON.parse(row.body))
-}
-
-function raise(error: ApiError): never {
-  throw error
 }
 
 /** Checks that whoever changes a rule may read one collection and write to the other. Throws otherwise. */
@@ -98,13 +95,13 @@ export async function putRule(
   mayReplace: boolean,
   requireCollections: RequireCollections,
 ): Promise<AnalyticsRule> {
-  if (!isObject(given)) throw refuse('Bad JSON.')
+  if (!isObject(given)) throw badRequest('Bad JSON.')
   const { name } = given
   if (typeof name !== 'string' || name === '') {
-    throw refuse('Name is required when creating an analytics rule')
+    throw badRequest('Name is required when creating an analytics rule')
   }
   const stored = await findRule(env, name)
-  if (stored !== undefined && !mayReplace) throw refuse('Rule already exists')
+  if (stored !== undefined && !mayReplace) throw badRequest('Rule already exists')
   if (stored) requireCollections(collectionsOf(stored))
   const rule = checked(stored ? merged(stored, given) : given)
   requireCollections(collectionsOf(rule))
@@ -136,7 +133,7 @@ const FIXED = [
 
 function merged(stored: AnalyticsRule, given: Record<string, unknown>): Record<string, unknown> {
   for (const [property, message] of FIXED) {
-    if (given[property] !== undefined && given[property] !== stored[property]) throw refuse(message)
+    if (given[property] !== undefined && given[property] !== stored[property]) throw badRequest(message)
   }
   const params = isObject(given.params) ? given.params : {}
   const { destination_collection: to, ...own } = stored.params ?? {}
@@ -156,18 +153,20 @@ function checked(given: Record<string, unknown>): AnalyticsRule {
     [type, 'Type'],
     [collection, 'Collection'],
   ]) {
-    if (typeof property !== 'string') throw refuse(`${label} is required when creating a new analytics rule`)
+    if (typeof property !== 'string')
+      throw badRequest(`${label} is required when creating a new analytics rule`)
   }
-  if (tag !== undefined && typeof tag !== 'string') throw refuse('Rule tag should be a string')
+  if (tag !== undefined && typeof tag !== 'string') throw badRequest('Rule tag should be a string')
   const isSearch = event === 'search'
   if (isSearch ? !SEARCH_TYPES.includes(String(type)) : !isDocumentRule(String(type), String(event))) {
-    throw refuse('Event type or type is invalid (or) combination of both is invalid')
+    throw badRequest('Event type or type is invalid (or) combination of both is invalid')
   }
   const params = isObject(given.params) ? given.params : {}
   if (type === 'log') requireNoDestination(params)
   if (isSearch) checkSearchParams(String(type), params)
   else if (type === 'counter') checkCounter(params)
-  const kept = isSearch ? searchParams(params) : type === 'counter' ? counterParams(params) : undefined
+  const counterParams = () => picked(params, ['counter_field', 'destination_collection', 'weight'])
+  const kept = isSearch ? searchParams(params) : type === 'counter' ? counterParams() : undefined
   return v.parse(Rule(), {
     name,
     type,
@@ -180,7 +179,7 @@ function checked(given: Record<string, unknown>): AnalyticsRule {
 
 function requireNoDestination({ destination_collection: to }: Record<string, unknown>): void {
   if (to === undefined) return
-  throw refuse(
+  throw badRequest(
     '`destination_collection` does not apply to rules of the type log. Their events stay with the collection.',
   )
 }
@@ -193,29 +192,32 @@ const isText = (value: unknown): boolean => typeof value === 'string' && value !
 
 function checkSearchParams(type: string, params: Record<string, unknown>): void {
   const { expand_query: expand, capture_search_requests: capture, meta_fields: meta, limit } = params
-  if (expand !== undefined && typeof expand !== 'boolean') throw refuse('Expand query should be a boolean')
+  if (expand !== undefined && typeof expand !== 'boolean')
+    throw badRequest('Expand query should be a boolean')
   if (capture !== undefined && typeof capture !== 'boolean') {
-    throw refuse('Capture search requests should be a boolean')
+    throw badRequest('Capture search requests should be a boolean')
   }
-  if (meta !== undefined && !Array.isArray(meta)) throw refuse('Meta fields should be an array of strings')
+  if (meta !== undefined && !Array.isArray(meta))
+    throw badRequest('Meta fields should be an array of strings')
   for (const field of meta ?? []) {
-    if (!isText(field)) throw refuse('Meta field should a non-empty string')
-    if (!META_FIELDS.includes(field)) throw refuse('Meta field should be either filter_by or analytics_tag')
+    if (!isText(field)) throw badRequest('Meta field should a non-empty string')
+    if (!META_FIELDS.includes(field))
+      throw badRequest('Meta field should be either filter_by or analytics_tag')
   }
   if (type === 'log') return
   if (!isText(params.destination_collection)) {
-    throw refuse(
+    throw badRequest(
       'Destination collection is required when creating a no hit queries or popular queries type rule',
     )
   }
-  if (!isCount(limit)) throw refuse('Limit should be a number greater than 0')
-  if (limit > MOST_QUERIES) throw refuse(`Limit should be at most ${MOST_QUERIES}`)
+  if (!isCount(limit)) throw badRequest('Limit should be a number greater than 0')
+  if (limit > MOST_QUERIES) throw badRequest(`Limit should be at most ${MOST_QUERIES}`)
 }
 
 function checkCounter({ counter_field: field, destination_collection: to, weight }: Record<string, unknown>) {
-  if (!isText(field)) throw refuse('Counter field is required when creating a counter type rule')
-  if (to !== undefined && !isText(to)) throw refuse('Destination collection should be a string')
-  if (!isCount(weight)) throw refuse('Weight should be a number greater than 0')
+  if (!isText(field)) throw badRequest('Counter field is required when creating a counter type rule')
+  if (to !== undefined && !isText(to)) throw badRequest('Destination collection should be a string')
+  if (!isCount(weight)) throw badRequest('Weight should be a number greater than 0')
 }
 
 const picked = (params: Record<string, unknown>, names: string[]): Record<string, unknown> =>
@@ -227,18 +229,15 @@ const searchParams = (params: Record<string, unknown>) => ({
   capture_search_requests: params.capture_search_requests ?? true,
 })
 
-const counterParams = (params: Record<string, unknown>) =>
-  picked(params, ['counter_field', 'destination_collection', 'weight'])
-
 /**
  * Checks that a rule's collections are there, and that the one it writes to has the fields. Otherwise each count would
  * be refused later, where nobody sees it.
  * @throws ApiError 400
  */
 async function requireExisting(env: Cloudflare.Env, rule: AnalyticsRule): Promise<void> {
-  if (!(await lookUp(env, rule.collection))) throw refuse(`Collection ${rule.collection} does not exist`)
+  if (!(await lookUp(env, rule.collection))) throw badRequest(`Collection ${rule.collection} does not exist`)
   const place = await lookUp(env, destinationOf(rule))
-  if (!place) throw refuse('Destination collection does not exist')
+  if (!place) throw badRequest('Destination collection does not exist')
   requireOwn(place)
   if (rule.type === 'log') return
   const { fields } = unwrap(await ownObject(env, place).schema())
@@ -251,7 +250,7 @@ async function requireExisting(env: Cloudflare.Env, rule: AnalyticsRule): Promis
     // A document may have fields that its schema does not name. They are stored, but cannot be searched.
     if (type === '' && meta.includes(name)) continue
     const kind = isCount ? 'int32 or int64' : 'string'
-    throw refuse(`The destination collection needs a field \`${name}\` of the type ${kind}.`)
+    throw badRequest(`The destination collection needs a field \`${name}\` of the type ${kind}.`)
   }
 }
 
@@ -259,7 +258,7 @@ async function requireExisting(env: Cloudflare.Env, rule: AnalyticsRule): Promis
 function requireOwn({ name, engine }: CollectionHandle): void {
   if (engine === 'object') return
   const kept = 'Events and counts are kept in collections of Parley.'
-  throw refuse(
+  throw badRequest(
     `The collection \`${name}\` lives in a cluster (\`engine\`). ${kept} Name one as \`destination_collection\`; rules of the type log have none.`,
   )
 }

@@ -13,7 +13,7 @@ import {
   readAssistantRow,
   upsertAssistantRow,
 } from '../db/registry'
-import { ApiError, coded, unwrap } from '../errors'
+import { ApiError, badRequest, coded, unwrap } from '../errors'
 import { once } from '../lib/once'
 import { readStored } from '../lib/stored-json'
 import { requireAllowed } from '../models/egress'
@@ -150,12 +150,11 @@ const shown = (row: AssistantRow): ShownAssistant => ({
 
 async function checkReferences(env: Cloudflare.Env, config: AssistantConfig): Promise<void> {
   const row = await findModel(env, config.model)
-  if (!row) throw new ApiError(400, `\`model\`: There is no conversation model \`${config.model}\`.`)
+  if (!row) throw badRequest(`\`model\`: There is no conversation model \`${config.model}\`.`)
   const { model_name: name, rewrite_model: rewriter } = storedModel(row)
   const isPlanned = namespaceOf(name) !== 'local' || rewriter !== undefined
   if (config.retrieval === 'agentic' && !isPlanned) {
-    throw new ApiError(
-      400,
+    throw badRequest(
       `\`retrieval\`: \`agentic\` needs a language model, and \`${config.model}\` has none that could ask for searches. ` +
         'Give it a `rewrite_model`, name another `model`, or leave `retrieval` out.',
     )
@@ -168,8 +167,7 @@ async function checkReferences(env: Cloudflare.Env, config: AssistantConfig): Pr
     const schema = await schemaOf(env, collection)
     // A citation's address leads back to its document through this field.
     if (label !== undefined && !schema.fields.some((field) => field.name === label && isSearchable(field))) {
-      throw new ApiError(
-        400,
+      throw badRequest(
         `\`citation_field\`: Collection \`${collection}\` has no indexed field of text \`${label}\`.`,
       )
     }
@@ -182,6 +180,6 @@ async function schemaOf(env: Cloudflare.Env, collection: string): Promise<Collec
   } catch (error) {
     if (!(error instanceof ApiError) || error.status !== 404) throw error
     const message = `\`collections\`: There is no collection \`${collection}\`.`
-    throw new ApiError(400, message)
+    throw badRequest(message)
   }
 }

@@ -16,7 +16,7 @@ import {
   switchPlaces,
   upsertAlias,
 } from '../db/registry'
-import { ApiError, asError, coded, collectionMissing, type Outcome, unwrap } from '../errors'
+import { ApiError, asError, badRequest, coded, collectionMissing, type Outcome, unwrap } from '../errors'
 import { mapFew } from '../lib/few'
 import { once } from '../lib/once'
 import { collectionObject } from '../search/collection/handle'
@@ -211,7 +211,7 @@ export async function reconnectCollection(
 ): Promise<CollectionSummary> {
   const place = await findCollection(env, name)
   if (place.engine === 'object') {
-    throw new ApiError(400, 'This collection does not live in a cluster. `parley move` copies it to one.')
+    throw badRequest('This collection does not live in a cluster. `parley move` copies it to one.')
   }
   const { columns, store } = await connect(env, engine, place.name)
   const summary = unwrapGiven(await store.summary())
@@ -306,9 +306,9 @@ export async function cloneCollection(
   origin?: Origin,
 ): Promise<CollectionSummary> {
   const handle = await lookUp(env, sourceName)
-  if (handle === undefined) throw new ApiError(400, `Collection with name \`${sourceName}\` not found.`)
+  if (handle === undefined) throw badRequest(`Collection with name \`${sourceName}\` not found.`)
   if (!isObject(body) || typeof body.name !== 'string') {
-    throw new ApiError(400, 'Collection name must be provided.')
+    throw badRequest('Collection name must be provided.')
   }
   const source = ownObject(env, handle)
   const schema = cloneable(unwrap(await source.schema()))
@@ -395,13 +395,12 @@ export async function switchCollections(
 ): Promise<CollectionSummary> {
   const parsed = v.safeParse(Switch(), given)
   if (!parsed.success) {
-    throw new ApiError(
-      400,
+    throw badRequest(
       '`switch_with` takes `collection`, another collection, and `documents`, the number that each of both has.',
     )
   }
   const { collection: other, documents } = parsed.output
-  if (other === name) throw new ApiError(400, '`switch_with` names another collection.')
+  if (other === name) throw badRequest('`switch_with` names another collection.')
   const [own, theirs] = [await rowOf(env, name), await rowOf(env, other)]
   if (documents !== undefined) await requireCount(env, [own, theirs], documents)
   await call(env, own, other)
@@ -423,7 +422,7 @@ export async function switchCollections(
 async function rowOf(env: Cloudflare.Env, name: string): Promise<CollectionRow> {
   const row = await findCollectionRow(env.DB, name)
   if (row === undefined) throw new ApiError(404, `No collection with name \`${name}\` found.`)
-  if (row.name !== name) throw new ApiError(400, `\`${name}\` is an alias. Name the collection itself.`)
+  if (row.name !== name) throw badRequest(`\`${name}\` is an alias. Name the collection itself.`)
   return row
 }
 
@@ -452,10 +451,10 @@ interface Alias {
 
 /** PUT /aliases/:alias. The collection need not exist yet. @throws ApiError 400; 500 if a collection has the name */
 export async function putAlias(env: Cloudflare.Env, name: string, body: unknown): Promise<Alias> {
-  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
-  if (!('collection_name' in body)) throw new ApiError(400, 'Parameter `collection_name` is required.')
+  if (!isObject(body)) throw badRequest('Bad JSON.')
+  if (!('collection_name' in body)) throw badRequest('Parameter `collection_name` is required.')
   const target = body.collection_name
-  if (typeof target !== 'string') throw new ApiError(400, 'Parameter `collection_name` must be a string.')
+  if (typeof target !== 'string') throw badRequest('Parameter `collection_name` must be a string.')
   const db = env.DB
   if (await isCollectionName(db, name)) {
     throw new ApiError(500, `Name \`${name}\` conflicts with an existing collection name.`)

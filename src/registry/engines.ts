@@ -14,7 +14,7 @@ import { OpenSearchStore } from '../engines/opensearch/store'
 import type { DocumentStore } from '../engines/port'
 import { objectDocuments } from '../engines/port'
 import { TypesenseStore } from '../engines/typesense/store'
-import { ApiError, collectionGone } from '../errors'
+import { ApiError, badRequest, collectionGone } from '../errors'
 import { collectionObject } from '../search/collection/handle'
 import type { CollectionRpc } from '../search/collection/rpc'
 import type { CollectionPlace } from '../search/types'
@@ -70,7 +70,7 @@ export const nodesOf = async (
 export function ownObject(env: Cloudflare.Env, { engine, objectId }: CollectionPlace): CollectionRpc {
   if (engine === 'object') return collectionObject(env, objectId)
   if (isCluster(engine)) {
-    throw new ApiError(400, 'This is not available for a collection that lives in a cluster (`engine`).')
+    throw badRequest('This is not available for a collection that lives in a cluster (`engine`).')
   }
   throw new ApiError(501, `This version of Parley does not know the engine \`${engine}\`.`)
 }

@@ -14,14 +14,14 @@ import {
   replaceModel,
 } from '../db/registry'
 import { open, seal } from '../db/sealing'
-import { ApiError, collectionMissing, modelMissing, unwrap } from '../errors'
+import { ApiError, badRequest, collectionMissing, modelMissing, unwrap } from '../errors'
 import { maskSecret } from '../lib/mask'
 import { once } from '../lib/once'
 import { readStored, readStoredObject } from '../lib/stored-json'
 import type { ConversationModelConfig } from '../models/language-model'
 import { destinationOf, namespaceOf, providerOf } from '../models/providers'
 import { checkParameters, withoutNulls, withoutSampling } from '../models/sampling'
-import { mapSecrets, partSecrets, requireSecrets, type Secrets } from '../models/secrets'
+import { mapSecrets, partSecrets, requireSecrets, type Secrets, StoredSecrets } from '../models/secrets'
 import { isObject } from '../search/schema/values'
 import type { CollectionSchema, Field } from '../search/types'
 import { findCollection, lookUp } from './collections'
@@ -50,7 +50,7 @@ export async function createModel(
   given: unknown,
   requireHistory = ANY_HISTORY,
 ): Promise<ShownModel> {
-  if (!isObject(given)) throw new ApiError(400, 'Bad JSON.')
+  if (!isObject(given)) throw badRequest('Bad JSON.')
   const db = env.DB
   const named = typeof given.id === 'string' && given.id !== ''
   if (named && (await readModel(db, given.id as string))) throw taken()
@@ -80,7 +80,7 @@ export async function updateModel(
   given: unknown,
   requireHistory = ANY_HISTORY,
 ): Promise<ShownModel> {
-  if (!isObject(given)) throw new ApiError(400, 'Bad JSON.')
+  if (!isObject(given)) throw badRequest('Bad JSON.')
   for (let tries = 0; tries < MOST_TRIES; tries++) {
     const row = (await readModel(env.DB, id)) ?? missing()
     requireHistory(historyNameOf(row))
@@ -145,8 +145,7 @@ export function requireSameDestination(
 ): void {
   if (destinationOf(stored, env) === destinationOf(changed, env)) return
   const properties = names.map((name) => `\`${name}\``).join(', ')
-  throw new ApiError(
-    400,
+  throw badRequest(
     `The change has the model called at another host or by another provider, where its stored secrets do not go. Send ${properties} again, or null to take away what is not needed.`,
   )
 }
@@ -213,26 +212,26 @@ async function check(
 ): Promise<ConversationModelConfig> {
   const config = withoutNulls(given)
   if (typeof config.model_name !== 'string') {
-    throw new ApiError(400, 'Property `model_name` is not provided or not a string.')
+    throw badRequest('Property `model_name` is not provided or not a string.')
   }
   for (const property of ['system_prompt', 'input_guardrail_prompt']) {
     if (config[property] !== undefined && typeof config[property] !== 'string') {
-      throw new ApiError(400, `Property \`${property}\` is not a string.`)
+      throw badRequest(`Property \`${property}\` is not a string.`)
     }
   }
   if (typeof config.history_collection !== 'string') {
-    throw new ApiError(400, 'Property `history_collection` is missing or is not a string.')
+    throw badRequest('Property `history_collection` is missing or is not a string.')
   }
   requireHistory(config.history_collection)
   if (!isUnsigned(config.max_bytes) || config.max_bytes === 0) {
-    throw new ApiError(400, 'Property `max_bytes` is not provided or not a positive integer.')
+    throw badRequest('Property `max_bytes` is not provided or not a positive integer.')
   }
   const history = await historyOf(env, config.history_collection)
   checkHistorySchema(unwrap(await history.schema()))
-  if (!isUnsigned(config.ttl)) throw new ApiError(400, 'Property `ttl` is not a positive integer.')
+  if (!isUnsigned(config.ttl)) throw badRequest('Property `ttl` is not a positive integer.')
   for (const property of ['tokens_per_day', 'turns_per_day']) {
     if (config[property] !== undefined && (!isUnsigned(config[property]) || config[property] === 0)) {
-      throw new ApiError(400, `Property \`${property}\` is not a positive integer.`)
+      throw badRequest(`Property \`${property}\` is not a positive integer.`)
     }
   }
   const checked = config as ConversationModelConfig
@@ -241,7 +240,7 @@ async function check(
   requireSecrets(checked)
   checkParameters(checked)
   requireMore(checked)
-  await checkNamedModels(env, checked, async (id) => (await readModel(env.DB, id)) !== undefined)
+  await checkNamedModels(env, checked)
   await provider.probe(checked, env)
   await history.keepHistory()
   return checked
@@ -292,17 +291,17 @@ function checkHistorySchema(schema: CollectionSchema): void {
   const fields = new Map(schema.fields.map((field) => [field.name, field]))
   const require = (name: string): Field => {
     const field = fields.get(name)
-    if (!field) throw new ApiError(400, `Schema is missing \`${name}\` field`)
+    if (!field) throw badRequest(`Schema is missing \`${name}\` field`)
     return field
   }
   const requireString = (name: string) => {
-    if (require(name).type !== 'string') throw new ApiError(400, `\`${name}\` field must be a string`)
+    if (require(name).type !== 'string') throw badRequest(`\`${name}\` field must be a string`)
   }
   for (const name of ['conversation_id', 'role', 'message', 'timestamp']) require(name)
   for (const name of ['conversation_id', 'role', 'message']) requireString(name)
   const timestamp = require('timestamp')
-  if (timestamp.type !== 'int32') throw new ApiError(400, '`timestamp` field must be an integer')
-  if (!timestamp.sort) throw new ApiError(400, '`timestamp` field must be a sort field')
+  if (timestamp.type !== 'int32') throw badRequest('`timestamp` field must be an integer')
+  if (!timestamp.sort) throw badRequest('`timestamp` field must be a sort field')
   requireString('model_id')
 }
 
@@ -316,25 +315,19 @@ const MOST_FALLBACKS = 5
 
 /**
  * Checks the names in a model that is about to be stored.
- * @param exists whether there is a conversation model of an id
  * @throws ApiError 400 naming the model that does not exist, or with the provider's error for `rewrite_model`
  */
-async function checkNamedModels(
-  env: Cloudflare.Env,
-  config: ConversationModelConfig,
-  exists: (id: string) => Promise<boolean>,
-): Promise<void> {
-  await checkFallbacks(config, exists)
+async function checkNamedModels(env: Cloudflare.Env, config: ConversationModelConfig): Promise<void> {
+  await checkFallbacks(env, config)
   const { rewrite_model: name } = config
   if (name === undefined) return
   if (typeof name !== 'string' || name === '') {
-    throw new ApiError(400, 'Property `rewrite_model` is not a string.')
+    throw badRequest('Property `rewrite_model` is not a string.')
   }
-  if (await exists(name)) return
+  if (await readModel(env.DB, name)) return
   const sibling = siblingOf(config, name)
   if (!sibling) {
-    throw new ApiError(
-      400,
+    throw badRequest(
       'Property `rewrite_model` is neither the id of a conversation model nor the name of a model of the same provider.',
     )
   }
@@ -344,21 +337,20 @@ async function checkNamedModels(
 }
 
 async function checkFallbacks(
-  config: ConversationModelConfig,
-  exists: (id: string) => Promise<boolean>,
+  env: Cloudflare.Env,
+  { id: own, fallbacks }: ConversationModelConfig,
 ): Promise<void> {
-  const { fallbacks } = config
   if (fallbacks === undefined) return
   if (!Array.isArray(fallbacks) || fallbacks.some((id) => typeof id !== 'string' || id === '')) {
-    throw new ApiError(400, 'Property `fallbacks` is not a list of ids of conversation models.')
+    throw badRequest('Property `fallbacks` is not a list of ids of conversation models.')
   }
   if (fallbacks.length > MOST_FALLBACKS) {
-    throw new ApiError(400, `Property \`fallbacks\` names more than ${MOST_FALLBACKS} models.`)
+    throw badRequest(`Property \`fallbacks\` names more than ${MOST_FALLBACKS} models.`)
   }
   for (const id of fallbacks) {
-    if (id === config.id) throw new ApiError(400, 'Property `fallbacks` names the model itself.')
-    if (!(await exists(id))) {
-      throw new ApiError(400, `Property \`fallbacks\` names \`${id}\`, which is no conversation model.`)
+    if (id === own) throw badRequest('Property `fallbacks` names the model itself.')
+    if (!(await readModel(env.DB, id))) {
+      throw badRequest(`Property \`fallbacks\` names \`${id}\`, which is no conversation model.`)
     }
   }
 }
@@ -380,15 +372,6 @@ export function siblingOf(
 //
 // Old rows hold only the `api_key`, sealed and masked as plain strings. A masked string ends in an asterisk and JSON
 // ends in a brace, so the two cannot be confused.
-
-const StoredSecrets: () => v.GenericSchema<Secrets> = once(() =>
-  v.object({
-    api_key: v.exactOptional(v.string()),
-    secret_access_key: v.exactOptional(v.string()),
-    session_token: v.exactOptional(v.string()),
-    headers: v.exactOptional(v.record(v.string(), v.string())),
-  }),
-)
 
 type Sealed = Pick<ConversationModelRow, 'sealedSecrets' | 'maskedSecrets'>
 

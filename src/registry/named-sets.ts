@@ -20,7 +20,7 @@ import {
   type Sizes,
   sizesOf,
 } from '../db/resources'
-import { ApiError } from '../errors'
+import { ApiError, badRequest } from '../errors'
 import { once } from '../lib/once'
 import { readStoredObject } from '../lib/stored-json'
 import type { KeptSets } from '../search/kept-sets'
@@ -99,8 +99,8 @@ export async function putSet(
   name: string,
   body: unknown,
 ): Promise<unknown> {
-  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
-  if (!Array.isArray(body.items)) throw new ApiError(400, "Missing or invalid 'items' field")
+  if (!isObject(body)) throw badRequest('Bad JSON.')
+  if (!Array.isArray(body.items)) throw badRequest("Missing or invalid 'items' field")
   const entries: Entries = new Map()
   for (const given of body.items) {
     const item = kind.parse(given)
@@ -167,7 +167,7 @@ export async function listItems(
   { limit, offset }: { limit: number; offset: number },
 ): Promise<unknown[]> {
   const items = itemsIn(await requireSet(env, kind, name))
-  if (offset > 0 && offset >= items.length) throw new ApiError(400, 'Invalid offset param.')
+  if (offset > 0 && offset >= items.length) throw badRequest('Invalid offset param.')
   return items.slice(offset, limit > 0 ? offset + limit : undefined)
 }
 
@@ -200,7 +200,7 @@ export async function putItem(
   { name, id, begins = false }: { name: string; id: string; begins?: boolean },
   body: unknown,
 ): Promise<unknown> {
-  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
+  if (!isObject(body)) throw badRequest('Bad JSON.')
   const given = { ...body, id }
   const stored = JSON.stringify(kind.parse(given))
   const db = env.DB
@@ -258,7 +258,7 @@ export async function importDictionary(env: Cloudflare.Env, id: string, text: st
   return lines.join('\n')
 }
 
-const invalid = (): ApiError => new ApiError(400, 'Invalid dictionary format.')
+const invalid = (): ApiError => badRequest('Invalid dictionary format.')
 
 function wordOf(line: string): [word: string, root: string] {
   let entry: unknown
@@ -270,7 +270,7 @@ function wordOf(line: string): [word: string, root: string] {
   if (!isObject(entry)) throw invalid()
   const { word, root } = entry
   if (typeof word !== 'string' || typeof root !== 'string') {
-    throw new ApiError(400, 'dictionary lines should contain `word` and `root` values.')
+    throw badRequest('dictionary lines should contain `word` and `root` values.')
   }
   return [word, root]
 }
@@ -319,9 +319,9 @@ const stopwordSets = new RowCache<StopwordSet>('a stopword set', CACHE_MS)
 
 /** PUT /presets/:name. @returns the body with the name @throws ApiError 400 */
 export async function putPreset(env: Cloudflare.Env, name: string, body: unknown): Promise<unknown> {
-  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
-  if (!('value' in body)) throw new ApiError(400, 'Parameter `value` is required.')
-  if (!isObject(body.value)) throw new ApiError(400, 'Search preset is not an object.')
+  if (!isObject(body)) throw badRequest('Bad JSON.')
+  if (!('value' in body)) throw badRequest('Parameter `value` is required.')
+  if (!isObject(body.value)) throw badRequest('Search preset is not an object.')
   await putResource(env.DB, { kind: PRESET, id: name, body: JSON.stringify(body.value) })
   presets.forget(name)
   return { ...body, name }
@@ -353,17 +353,17 @@ export async function deletePreset(env: Cloudflare.Env, name: string): Promise<P
 
 /** PUT /stopwords/:id. @returns the body with the id @throws ApiError 400 in Typesense's words */
 export async function putStopwords(env: Cloudflare.Env, id: string, body: unknown): Promise<unknown> {
-  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
-  if (!('stopwords' in body)) throw new ApiError(400, 'Parameter `stopwords` is required')
+  if (!isObject(body)) throw badRequest('Bad JSON.')
+  if (!('stopwords' in body)) throw badRequest('Parameter `stopwords` is required')
   const { stopwords, locale } = body
   if (Array.isArray(stopwords) && stopwords.length === 0) {
-    throw new ApiError(400, 'Parameter `stopwords` is empty')
+    throw badRequest('Parameter `stopwords` is empty')
   }
   if (!Array.isArray(stopwords) || !stopwords.every((word) => typeof word === 'string')) {
-    throw new ApiError(400, 'Parameter `stopwords` is required as string array value')
+    throw badRequest('Parameter `stopwords` is required as string array value')
   }
   if (locale !== undefined && typeof locale !== 'string') {
-    throw new ApiError(400, 'Parameter `locale` is required as string value')
+    throw badRequest('Parameter `locale` is required as string value')
   }
   const stored = { stopwords, ...(locale !== undefined && { locale }) }
   await putResource(env.DB, { kind: STOPWORDS, id, body: JSON.stringify(stored) })

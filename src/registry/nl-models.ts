@@ -12,7 +12,7 @@ import {
   type ResourceRow,
   replaceResource,
 } from '../db/resources'
-import { ApiError, modelMissing } from '../errors'
+import { ApiError, badRequest, modelMissing } from '../errors'
 import { once } from '../lib/once'
 import type { ConversationModelConfig } from '../models/language-model'
 import { namespaceOf, providerOf } from '../models/providers'
@@ -60,6 +60,12 @@ type Shown = Record<string, unknown>
 const models = new RowCache<ResourceRow>('a model for natural language', CACHE_MS)
 
 const readRow = (env: Cloudflare.Env, id: string) => findResource(env.DB, KIND, id)
+/** @throws ApiError 404 */
+async function requireRow(env: Cloudflare.Env, id: string): Promise<ResourceRow> {
+  const row = await readRow(env, id)
+  if (row === undefined) throw modelMissing()
+  return row
+}
 const storedIn = ({ body }: Pick<ResourceRow, 'body'>) => v.parse(Stored(), JSON.parse(body))
 const sealedIn = (row: Pick<ResourceRow, 'body' | 'sealed'>) => ({
   sealedSecrets: row.sealed,
@@ -75,12 +81,12 @@ const idIn = ({ id }: Record<string, unknown>): string | undefined =>
 
 /** @throws ApiError 400 for a failed check, 408 when the provider does not answer, 409 when the id is taken */
 export async function createNlModel(env: Cloudflare.Env, body: unknown): Promise<Shown> {
-  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
+  if (!isObject(body)) throw badRequest('Bad JSON.')
   const id = idIn(body) ?? crypto.randomUUID()
   if (await readRow(env, id)) throw taken()
   const row = await toRow(env, await check(env, { ...body, id }))
   if (!(await insertResource(env.DB, row))) throw taken()
-  return (await getNlModel(env, id)) as Shown
+  return getNlModel(env, id)
 }
 
 /**
@@ -89,9 +95,9 @@ export async function createNlModel(env: Cloudflare.Env, body: unknown): Promise
  * @throws ApiError as create, and 404
  */
 export async function updateNlModel(env: Cloudflare.Env, id: string, body: unknown): Promise<Shown> {
-  if (!isObject(body)) throw new ApiError(400, 'Bad JSON.')
+  if (!isObject(body)) throw badRequest('Bad JSON.')
   for (let tries = 0; tries < MOST_TRIES; tries++) {
-    const row = (await readRow(env, id)) ?? raise(modelMissing())
+    const row = await requireRow(env, id)
     const updated = await mergedRow(env, row, body)
     const outcome = await replaceResource(env.DB, row, updated)
     models.clear()
@@ -122,7 +128,7 @@ export const listNlModels = async (env: Cloudflare.Env): Promise<Shown[]> =>
 
 /** @throws ApiError 404 */
 export const getNlModel = async (env: Cloudflare.Env, id: string): Promise<Shown> =>
-  shown((await readRow(env, id)) ?? raise(modelMissing()))
+  shown(await requireRow(env, id))
 
 /** @returns the deleted model @throws ApiError 404 */
 export async function deleteNlModel(env: Cloudflare.Env, id: string): Promise<Shown> {
@@ -147,10 +153,6 @@ export async function findNlModel(
   return row && asModel({ ...storedIn(row).config, ...(await openSecrets(sealedIn(row), env)) } as Config)
 }
 
-function raise(error: ApiError): never {
-  throw error
-}
-
 async function toRow(env: Cloudflare.Env, config: Config) {
   const { secrets, rest } = partSecrets(config)
   const { sealedSecrets, maskedSecrets } = await sealSecrets(secrets, env)
@@ -170,25 +172,25 @@ async function check(
   const config = withoutNulls(given)
   const { model_name: name, system_prompt: prompt, max_bytes: most } = config
   if (typeof name !== 'string') {
-    throw new ApiError(400, 'Property `model_name` is not provided or not a string.')
+    throw badRequest('Property `model_name` is not provided or not a string.')
   }
   if (prompt !== undefined && typeof prompt !== 'string') {
-    throw new ApiError(400, 'Property `system_prompt` is not a string.')
+    throw badRequest('Property `system_prompt` is not a string.')
   }
   if (!Number.isSafeInteger(most) || (most as number) <= 0) {
-    throw new ApiError(400, 'Property `max_bytes` is not provided or not a positive integer.')
+    throw badRequest('Property `max_bytes` is not provided or not a positive integer.')
   }
   const namespace = namespaceOf(name)
   const needed = Object.hasOwn(NEEDED, namespace) ? NEEDED[namespace]! : undefined
-  if (needed === undefined) throw new ApiError(400, `Model namespace \`${namespace}\` is not supported.`)
+  if (needed === undefined) throw badRequest(`Model namespace \`${namespace}\` is not supported.`)
   const address = namespace === 'vllm' && config.vllm_url === undefined ? ['api_url'] : []
   for (const property of [...needed, ...address]) {
     if (typeof config[property] !== 'string' || config[property] === '') {
-      throw new ApiError(400, `Property \`${property}\` is missing or is not a non-empty string.`)
+      throw badRequest(`Property \`${property}\` is missing or is not a non-empty string.`)
     }
   }
   if (config.api_url !== undefined && !URL.canParse(String(config.api_url))) {
-    throw new ApiError(400, 'Property `api_url` is not a URL.')
+    throw badRequest('Property `api_url` is not a URL.')
   }
   const model = asModel(config as Config)
   const provider = providerOf(model)

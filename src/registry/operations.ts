@@ -4,7 +4,7 @@ import { RowCache } from '../db/client'
 import { isOwn, listCollectionRows } from '../db/registry'
 import { findResource, putResource } from '../db/resources'
 import { resealRegistry } from '../db/sealing'
-import { ApiError, unwrap } from '../errors'
+import { ApiError, badRequest, unwrap } from '../errors'
 import { mapFew } from '../lib/few'
 import { collectionObject } from '../search/collection/handle'
 import { nothing, type Reconciliation } from '../vectorize/reconcile'
@@ -57,7 +57,7 @@ export async function reconcileCollection(
   after: string,
 ): Promise<ReconcileReply> {
   if (env.VECTORS !== 'vectorize')
-    throw new ApiError(400, 'Vectors are in Vectorize only where VECTORS says "vectorize".')
+    throw badRequest('Vectors are in Vectorize only where VECTORS says "vectorize".')
   const object = ownObject(env, await findCollection(env, name))
   const counts = nothing()
   const until = Date.now() + PATIENCE_MS

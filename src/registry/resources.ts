@@ -102,18 +102,20 @@ async function openConnector(
 ): Promise<Connector | undefined> {
   const [row, settings] = await Promise.all([find('connector', id), readSettings(env, find)])
   if (row === undefined) return undefined
-  const { protocol, parameters, actions } = connectorIn(row)
-  const [action] = actions
   const credential = row.sealed === null ? {} : v.parse(Strings(), JSON.parse(await open(row.sealed, env)))
-  const trusted = settings[TRUSTED]
+  return connectorOf(connectorIn(row), credential, settings)
+}
+
+/** A stored connector as it is called: by its first action. */
+function connectorOf(
+  { protocol, parameters, actions }: StoredConnector,
+  credential: Record<string, string>,
+  { [TRUSTED]: trusted }: ClusterSettings,
+): Connector {
+  const { url, method, headers = {}, request_body: body } = actions[0]!
   return {
-    protocol,
-    parameters,
-    credential,
-    url: action!.url,
-    method: action!.method,
-    headers: action!.headers ?? {},
-    ...(action!.request_body !== undefined && { body: action!.request_body }),
+    ...{ protocol, parameters, credential, url, method, headers },
+    ...(body !== undefined && { body }),
     ...(Array.isArray(trusted) && { trusted }),
   }
 }
@@ -122,16 +124,10 @@ async function openConnector(
  * Checks that a connector's URL may be called, as far as it can be filled in.
  * @throws ApiError 400
  */
-export async function requireCallable(
-  env: Cloudflare.Env,
-  { protocol, parameters, actions }: StoredConnector,
-): Promise<void> {
-  const { url, method } = actions[0]!
-  const unknown = namesIn(url, 'parameters').filter((name) => !Object.hasOwn(parameters, name))
-  const filled = { ...parameters, ...Object.fromEntries(unknown.map((name) => [name, 'x'])) }
-  const trusted = (await readSettings(env))[TRUSTED]
-  const connector = { protocol, url, method, headers: {}, parameters: filled, credential: {} }
-  urlOf({ ...connector, ...(Array.isArray(trusted) && { trusted }) }, {}, env)
+export async function requireCallable(env: Cloudflare.Env, stored: StoredConnector): Promise<void> {
+  const connector = connectorOf(stored, {}, await readSettings(env))
+  const filled = Object.fromEntries(namesIn(connector.url, 'parameters').map((name) => [name, 'x']))
+  urlOf({ ...connector, parameters: { ...filled, ...stored.parameters } }, {}, env)
 }
 
 /**

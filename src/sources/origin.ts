@@ -1,6 +1,6 @@
 /** Where the pages of a source come from: a website, a bucket of R2, or a Git archive. */
 
-import { ApiError } from '../errors'
+import { ApiError, badRequest } from '../errors'
 import { outgoing } from '../lib/waiting'
 import type { Egress } from '../models/egress'
 import { type Fetched, fetchPage, followed, LONGEST_PAGE } from './fetch-page'
@@ -224,7 +224,7 @@ class Bucket extends Files implements Origin {
     const binding = `BUCKET_${host.toUpperCase().replaceAll('-', '_')}`
     const bucket = env[binding as keyof typeof env] as R2Bucket | undefined
     if (bucket === undefined)
-      throw new ApiError(400, `The deployment binds no bucket of R2 as ${binding}. Add it to wrangler.toml.`)
+      throw badRequest(`The deployment binds no bucket of R2 as ${binding}. Add it to wrangler.toml.`)
     this.#bucket = bucket
   }
 
@@ -276,7 +276,7 @@ class Bucket extends Files implements Origin {
 /** @throws ApiError 400 for what names no bucket */
 function bucketIn(url: string): { host: string; prefix: string } {
   const [, host, prefix = ''] = /^r2:\/\/([a-z0-9][\w-]*)(?:\/(.*?))?\/*$/i.exec(url) ?? []
-  if (host === undefined) throw new ApiError(400, `\`${url}\` names no bucket. Write r2://NAME/FOLDER.`)
+  if (host === undefined) throw badRequest(`\`${url}\` names no bucket. Write r2://NAME/FOLDER.`)
   return { host, prefix: prefix === '' ? '' : `${prefix}/` }
 }
 
@@ -377,7 +377,7 @@ function folderIn(hash: string): string {
   try {
     return decodeURIComponent(hash.slice(1)).split('/').filter(Boolean).join('/')
   } catch {
-    throw new ApiError(400, `\`${hash}\` names no folder: write a percent sign in it as %25.`)
+    throw badRequest(`\`${hash}\` names no folder: write a percent sign in it as %25.`)
   }
 }
 

@@ -1,5 +1,5 @@
 /** Registers a source: checks that its place may be read, and that its collection takes what an import makes. */
-import { ApiError, unwrap } from '../errors'
+import { badRequest, unwrap } from '../errors'
 import { languageOf } from '../lib/grammar'
 import { settlesWithin } from '../lib/waiting'
 import { requireAllowed } from '../models/egress'
@@ -40,8 +40,7 @@ export async function register(
   } else {
     const { fields } = unwrap(await documentsOf(env, place).schema())
     if (!fields.some((field) => field.name === PAGE))
-      throw new ApiError(
-        400,
+      throw badRequest(
         `Collection \`${collection}\` was not made by an import of pages. Name another one, which is made then.`,
       )
   }

@@ -4,7 +4,7 @@
  */
 import * as v from 'valibot'
 import { deleteResource, findResource, listResources, mergeResource, putResource } from '../db/resources'
-import { ApiError } from '../errors'
+import { ApiError, badRequest } from '../errors'
 import { once } from '../lib/once'
 
 const KIND = 'source'
@@ -129,7 +129,7 @@ export async function putSource(
   const db = env.DB
   const all = await listSources(env)
   if (all.length >= MOST_SOURCES && !all.some((each) => each.name === name))
-    throw new ApiError(400, `There are ${MOST_SOURCES} sources already. Remove one first.`)
+    throw badRequest(`There are ${MOST_SOURCES} sources already. Remove one first.`)
   const last = all.find((each) => each.name === name)?.last_run
   const stored: Stored = {
     ...settings,
@@ -180,6 +180,6 @@ export async function readPages(env: Cloudflare.Env, name: string): Promise<Page
 export async function writePages(env: Cloudflare.Env, name: string, pages: Pages): Promise<void> {
   const body = JSON.stringify(pages)
   if (body.length > LONGEST_PAGES)
-    throw new ApiError(400, 'The site has more pages than one source can hold. Lower `max_pages`.')
+    throw badRequest('The site has more pages than one source can hold. Lower `max_pages`.')
   await putResource(env.DB, { kind: PAGES, id: name, body })
 }

@@ -5,9 +5,18 @@
 
 import type { EventStreamCodec } from '@smithy/core/event-streams'
 import { AwsV4Signer } from 'aws4fetch'
-import { ApiError } from '../../errors'
+import { badRequest } from '../../errors'
 import { rest, worked } from '../../lib/waiting'
-import { callOptions, endingWith, LARGEST_EVENT, ProviderCall, parseObject, textCall, wording } from '../call'
+import {
+  callOptions,
+  endingWith,
+  jsonRequest,
+  LARGEST_EVENT,
+  ProviderCall,
+  parseObject,
+  textCall,
+  wording,
+} from '../call'
 import {
   apart,
   type ConversationModelConfig,
@@ -19,29 +28,20 @@ import {
 } from '../language-model'
 import type { Fault } from '../provider-error'
 import { finishReasonIn, Reply, usageOf } from '../reply'
-import { allowString, defined, modelId, samplingOf, withoutTrailingSlash } from '../sampling'
+import { addressIn, allowString, defined, modelId, samplingOf } from '../sampling'
 
 const WORDING = wording('Bedrock')
 
 /** A model id may be an ARN. Its colons and slashes belong to one segment of the path. */
 const url = (config: ConversationModelConfig, operation: 'converse' | 'converse-stream'): string => {
-  const base =
-    typeof config.bedrock_url === 'string'
-      ? withoutTrailingSlash(config.bedrock_url)
-      : `https://bedrock-runtime.${config.region}.amazonaws.com`
+  const base = addressIn(config, 'bedrock_url', `https://bedrock-runtime.${config.region}.amazonaws.com`)
   return `${base}/model/${encodeURIComponent(modelId(config.model_name))}/${operation}`
 }
 
 /** A request with its authorization. The signature covers its URL, its body and the time. */
 async function signed(config: ConversationModelConfig, url: string, body: unknown): Promise<RequestInit> {
-  const init = {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify(body),
-  }
-  if (config.api_key !== undefined) {
-    return { ...init, headers: { ...init.headers, authorization: `Bearer ${config.api_key}` } }
-  }
+  const init = jsonRequest(body)
+  if (config.api_key !== undefined) return jsonRequest(body, { authorization: `Bearer ${config.api_key}` })
   const { access_key_id, secret_access_key, session_token, region } = config as Record<string, string>
   const signer = new AwsV4Signer({
     ...init,
@@ -94,18 +94,17 @@ export const bedrock: LanguageModelProvider = {
       allowString(config, property, `Property \`${property}\` is not a string.`)
     }
     if (typeof config.region !== 'string' || !REGION.test(config.region)) {
-      throw new ApiError(400, 'Property `region` is not an AWS region, such as `us-east-1`.')
+      throw badRequest('Property `region` is not an AWS region, such as `us-east-1`.')
     }
     if (config.api_key === undefined && !(config.access_key_id && config.secret_access_key)) {
-      throw new ApiError(
-        400,
+      throw badRequest(
         'Bedrock models need `access_key_id` and `secret_access_key`, or an `api_key` of Bedrock.',
       )
     }
   },
   destination: (config) => url(config, 'converse'),
   async probe(config, env) {
-    const call = new ProviderCall({ ...callOptions(config, WORDING, env), timeoutStatus: 408 })
+    const call = new ProviderCall(callOptions(config, WORDING, env))
     const target = url(config, 'converse')
     const hello = {
       ...conversation({ messages: [{ role: 'user', content: 'hello' }] }),

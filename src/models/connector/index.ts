@@ -4,7 +4,7 @@
  * `bedrock/`, `bedrock-converse/` and `cohere/`, else chat completions as OpenAI has them.
  */
 import { AwsV4Signer } from 'aws4fetch'
-import { ApiError } from '../../errors'
+import { ApiError, badRequest } from '../../errors'
 import { maskSecret } from '../../lib/mask'
 import { type CallOptions, ProviderCall, parseObject, silenceOf, textCall, type Wording } from '../call'
 import { type Egress, requireAllowed } from '../egress'
@@ -58,11 +58,11 @@ export function urlOf(connector: Connector, given: Values, env: Egress): string 
   const { url: template, parameters, trusted } = connector
   const url = fillText(template, { ...parameters, ...given })
   try {
-    if (url.length > LONGEST_URL) throw new ApiError(400, 'The URL is too long.')
+    if (url.length > LONGEST_URL) throw badRequest('The URL is too long.')
     requireAllowed(url, trusted === undefined ? withoutStar(env) : env)
     const isTrusted =
       trusted === undefined || trusted.some((pattern) => new RegExp(`^(?:${pattern})$`).test(url))
-    if (!isTrusted) throw new ApiError(400, 'No pattern of the setting fits it.')
+    if (!isTrusted) throw badRequest('No pattern of the setting fits it.')
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     const told = `Connector URL is not matching the trusted connector endpoint regex, URL is: ${url.slice(0, LONGEST_URL)}. ${error.message}`
@@ -70,7 +70,7 @@ export function urlOf(connector: Connector, given: Values, env: Egress): string 
   }
   const own = Object.keys(given).length === 0 ? url : ownUrl(connector)
   if (own === undefined || new URL(own).origin !== new URL(url).origin) {
-    throw new ApiError(400, 'The parameters of a request may not change the host that a connector calls.')
+    throw badRequest('The parameters of a request may not change the host that a connector calls.')
   }
   return url
 }
@@ -103,8 +103,7 @@ function headersOf({ headers, parameters, credential }: Connector, given: Values
   return Object.fromEntries(
     Object.entries(headers).map(([name, template]) => {
       const value = fillText(template, isSensitiveHeader(name) ? parameters : all, credential)
-      if (!HEADER_VALUE.test(value))
-        throw new ApiError(400, `Header '${name}' has a value that no header can have.`)
+      if (!HEADER_VALUE.test(value)) throw badRequest(`Header '${name}' has a value that no header can have.`)
       return [name, value]
     }),
   )
@@ -159,11 +158,7 @@ const SILENCE = 30
 /** A shorter value is not a credential, and removing it from errors would garble them. */
 const SHORTEST_SECRET = 4
 
-const optionsOf = (
-  connector: Connector,
-  silence: number,
-  env: Cloudflare.Env,
-): Omit<CallOptions, 'timeoutStatus'> => ({
+const optionsOf = (connector: Connector, silence: number, env: Cloudflare.Env): CallOptions => ({
   wording: WORDING,
   silence,
   secrets: secretsOf(connector),
@@ -194,7 +189,7 @@ export async function predict(
   signal?: AbortSignal,
 ): Promise<Record<string, unknown>> {
   const send = filled(connector, parameters, env)
-  const call = new ProviderCall({ ...optionsOf(connector, SILENCE, env), timeoutStatus: 408 }, signal)
+  const call = new ProviderCall(optionsOf(connector, SILENCE, env), signal)
   const text = withoutSecrets(connector, await call.text(await send(call)))
   return parseObject(text) ?? { response: text }
 }
@@ -299,7 +294,7 @@ function* readField(call: ProviderCall, text: string, answer: NonNullable<Form['
 }
 
 function connectorOf({ connector }: ConversationModelConfig): Connector {
-  if (typeof connector !== 'object' || connector === null) throw new ApiError(400, NO_CONNECTOR)
+  if (typeof connector !== 'object' || connector === null) throw badRequest(NO_CONNECTOR)
   return connector as Connector
 }
 
@@ -310,7 +305,7 @@ const NO_CONNECTOR =
 export const connector: LanguageModelProvider = {
   namespace: 'connector',
   validate() {
-    throw new ApiError(400, NO_CONNECTOR)
+    throw badRequest(NO_CONNECTOR)
   },
   destination: (config) => connectorOf(config).url,
   probe: async () => {},
@@ -414,16 +409,13 @@ function parse(text: string): Record<string, unknown> {
   } catch {
     // Reported below. The parser's own message would quote the prompt.
   }
-  throw new ApiError(
-    400,
-    'Invalid payload: the request_body of the connector is no JSON when it is filled in.',
-  )
+  throw badRequest('Invalid payload: the request_body of the connector is no JSON when it is filled in.')
 }
 
 function requireFilled(missing: string[]): void {
   if (missing.length === 0) return
   const names = [...new Set(missing)].join(', ')
-  throw new ApiError(400, `Some parameter placeholder not filled in payload: ${names}`)
+  throw badRequest(`Some parameter placeholder not filled in payload: ${names}`)
 }
 
 // =============================================================================

@@ -129,7 +129,8 @@ export class StaticTable {
 
 const padded = (offset: number): number => Math.ceil(offset / 4) * 4
 
-function toLengthOne(vector: Float32Array): Float32Array {
+/** Scales a vector, unless it is all zeros. */
+export function toLengthOne(vector: Float32Array): Float32Array {
   const length = norm(vector)
   if (length === 0) return vector
   const factor = 1 / length
@@ -137,11 +138,7 @@ function toLengthOne(vector: Float32Array): Float32Array {
   return vector
 }
 
-function norm(vector: Float32Array): number {
-  let square = 0
-  for (let index = 0; index < vector.length; index++) square += vector[index]! * vector[index]!
-  return Math.sqrt(square)
-}
+const norm = (vector: Float32Array): number => Math.sqrt(dot(vector, vector))
 
 // =============================================================================
 // BERT's uncased tokenizer (Devlin et al. 2019): turns text into the numbers of its word pieces.
@@ -631,9 +628,7 @@ export class PassageReader {
     const headed = this.#lexicon.read(wordsOf(above), words)
     const vector = this.#lexicon.read(wordsOf(text), words)
     for (let index = 0; index < vector.length; index++) vector[index] = vector[index]! + headed[index]!
-    const length = Math.sqrt(dot(vector, vector)) || 1
-    for (let index = 0; index < vector.length; index++) vector[index] = vector[index]! / length
-    return { vector, words: Int32Array.from(words) }
+    return { vector: toLengthOne(vector), words: Int32Array.from(words) }
   }
 }
 
