@@ -26,20 +26,10 @@ const FAR_FUTURE = 64_723_363_199
 const VALUE_LENGTH = 32
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789'
 
-interface ApiKeyView {
-  id: number
-  value?: string
-  value_prefix?: string
-  description: string
-  actions: string[]
-  collections: string[]
-  expires_at: number
-  autodelete: boolean
-  limits?: KeyLimits
-}
+type ApiKeyView = ReturnType<typeof view>
 
 /** A key without its value, as it is shown after its creation. */
-const view = (key: ApiKeyRecord): ApiKeyView => ({
+const view = (key: ApiKeyRecord) => ({
   id: key.id,
   value_prefix: key.prefix,
   description: key.description,
@@ -56,7 +46,7 @@ const view = (key: ApiKeyRecord): ApiKeyView => ({
  * @param body the parsed JSON of the request
  * @throws ApiError 400 with the first fault found, 409 when another key has the given value
  */
-export async function createKey(env: Cloudflare.Env, body: unknown): Promise<ApiKeyView> {
+export async function createKey(env: Cloudflare.Env, body: unknown) {
   const { value = randomValue(), ...wanted } = checkKey(body)
   const stored = await insertApiKey(env.DB, {
     ...wanted,

@@ -28,33 +28,26 @@ export interface ApiKeyRecord {
   limits: KeyLimits
 }
 
-/** What a key imposes on its holder; {} for an ordinary key. */
-export interface KeyLimits {
-  /** the only conversation model that it may use */
-  conversation_model_id?: string
-  /** the only assistant that it may ask; all else it may do is read what it asked */
-  assistant?: string
-  /** the user that it speaks for, whatever the request says */
-  user_id?: string
-  /** origins of pages that may use it; requests without an origin do not come from a page */
-  allowed_origins?: string[]
-  /** tokens, in and out, that its conversations may use in a day */
-  tokens_per_day?: number
-  turns_per_day?: number
-}
-
 const Strings = once(() => v.array(v.string()))
 
-const Limits: () => v.GenericSchema<KeyLimits> = once(() =>
+const Limits = once(() =>
   v.object({
+    /** the only conversation model that it may use */
     conversation_model_id: v.exactOptional(v.string()),
+    /** the only assistant that it may ask; all else it may do is read what it asked */
     assistant: v.exactOptional(v.string()),
+    /** the user that it speaks for, whatever the request says */
     user_id: v.exactOptional(v.string()),
+    /** origins of pages that may use it; requests without an origin do not come from a page */
     allowed_origins: v.exactOptional(Strings()),
+    /** tokens, in and out, that its conversations may use in a day */
     tokens_per_day: v.exactOptional(v.number()),
     turns_per_day: v.exactOptional(v.number()),
   }),
 )
+
+/** What a key imposes on its holder; {} for an ordinary key. */
+export type KeyLimits = v.InferOutput<ReturnType<typeof Limits>>
 
 type Row = RowOf<typeof apiKeys>
 

@@ -31,19 +31,12 @@ export function matchesOrigin(entries: readonly string[], origin: string): boole
   const wanted = normal(origin)
   return entries.some((given) => {
     const entry = normal(given)
-    if (entry === LOOPBACK) return /^https?:/.test(wanted) && isLoopbackHost(hostOf(wanted))
+    if (entry === LOOPBACK)
+      return /^https?:/.test(wanted) && isLoopbackHost(URL.parse(wanted)?.hostname ?? '')
     if (!entry.includes('://*.')) return entry === wanted
     const [scheme, below] = entry.split('*') as [string, string]
     return wanted.startsWith(scheme) && wanted.endsWith(below) && wanted.length > scheme.length + below.length
   })
-}
-
-const hostOf = (origin: string): string => {
-  try {
-    return new URL(origin).hostname
-  } catch {
-    return ''
-  }
 }
 
 /** The origin of a page that does not tell it, such as one in a sandbox or from a file. */

@@ -40,8 +40,8 @@ const INSIDE =
  * @throws ApiError 400 that tells how to allow it
  */
 export function requireAllowed(url: string, env: Egress, what = 'The URL of the model'): void {
-  const target = parse(url)
-  if (target === undefined) {
+  const target = URL.parse(url)
+  if (target === null || !/^https?:$/.test(target.protocol)) {
     throw refused(`${what} is not a complete \`https://\` or \`http://\` URL.`)
   }
   if (target.username !== '' || target.password !== '') {
@@ -62,15 +62,6 @@ export function requireAllowed(url: string, env: Egress, what = 'The URL of the 
 
 /** The message names a host and a variable, for the operator. */
 const refused = (message: string): ApiError => new ApiError(400, message, undefined, true)
-
-function parse(url: string): URL | undefined {
-  try {
-    const parsed = new URL(url)
-    return parsed.protocol === 'https:' || parsed.protocol === 'http:' ? parsed : undefined
-  } catch {
-    return undefined
-  }
-}
 
 /** Whether a host is a public name: not a number, not a single word, not an internal name. */
 const isPublicName = (host: string): boolean =>

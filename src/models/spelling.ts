@@ -1,4 +1,5 @@
 /** Detects misspellings, and corrects them. */
+import { wordDistance } from '../lib/nearest'
 import { regExp } from '../lib/once'
 import { isStopword, type Word, wordsOf } from './words'
 
@@ -6,17 +7,7 @@ import { isStopword, type Word, wordsOf } from './words'
  * Whether two words are one edit apart: a letter added, left out or replaced, or two neighbours swapped. Their
  * first letters must agree, because people seldom mistype the first.
  */
-export function isSlip(a: string, b: string): boolean {
-  if (a[0] !== b[0] || Math.abs(a.length - b.length) > 1 || a === b) return false
-  let start = 0
-  while (start < a.length && a[start] === b[start]) start += 1
-  let end = 0
-  while (end < Math.min(a.length, b.length) - start && a.at(-1 - end) === b.at(-1 - end)) end += 1
-  const left = a.slice(start, a.length - end)
-  const right = b.slice(start, b.length - end)
-  if (left.length <= 1 && right.length <= 1) return true
-  return left.length === 2 && left[0] === right[1] && left[1] === right[0]
-}
+export const isSlip = (a: string, b: string): boolean => a[0] === b[0] && wordDistance(a, b, 1).whole === 1
 
 /** Whether two words differ only by two swapped neighbouring letters: "kye" for "key". */
 export function isSwap(a: string, b: string): boolean {

@@ -104,12 +104,9 @@ export const compoundsOf = (words: readonly { folded: string; stem: string }[]):
     })
   })
 
-const list = (words: string): (() => ReadonlySet<string>) => once(() => new Set(words.split(' ')))
+const list = (words: string): (() => ReadonlySet<string>) => once(() => new Set(words.split(' ').map(fold)))
 
-const foldedList = (words: string): (() => ReadonlySet<string>) =>
-  once(() => new Set(words.split(' ').map(fold)))
-
-const STOPWORDS = foldedList(
+const STOPWORDS = list(
   'a about above after again against all also am an and any are aren arent as at be because been before being ' +
     'below between both but by can cant cannot could couldnt did didnt do does doesnt doing dont down during each ' +
     'either else ever every few for from further get gets give given go had has have having he her here hers him his ' +

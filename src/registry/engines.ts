@@ -129,18 +129,12 @@ async function connectionOf(env: Cloudflare.Env, objectId: string): Promise<Conn
 
 type EngineColumns = Pick<CollectionRow, 'engine' | 'engineConfig' | 'sealedCredentials'>
 
-interface NewConnection {
-  columns: EngineColumns
-  /** the adapter, before the row exists */
-  store: ClusterStore
-}
-
 /**
  * Reads the `engine` of a request.
  * @param name of the collection
  * @throws ApiError 400 for an engine that is not one, for a host that may not be called, and without an ENCRYPTION_KEY
  */
-export async function connect(env: Cloudflare.Env, given: unknown, name: string): Promise<NewConnection> {
+export async function connect(env: Cloudflare.Env, given: unknown, name: string) {
   const { engine, credentials } = parseEngine(given, name, env)
   return {
     columns: {
@@ -148,6 +142,7 @@ export async function connect(env: Cloudflare.Env, given: unknown, name: string)
       engineConfig: JSON.stringify(engine),
       sealedCredentials: await seal(JSON.stringify(credentials), env),
     },
+    /** the adapter, before the row exists */
     store: new ADAPTERS[engine.type](async () => ({ name, engine, credentials, env })),
   }
 }

@@ -184,21 +184,15 @@ class Staged {
   }
 
   /** A file that waits, which does so no more. */
-  take(path: string): Uint8Array | undefined {
+  async take(path: string): Promise<Uint8Array | undefined> {
     const rows = this.#sql.exec<{ bytes: ArrayBuffer }>(
       'SELECT bytes FROM staged WHERE path = ? ORDER BY part',
       path,
     )
-    const parts = rows.toArray().map(({ bytes }) => new Uint8Array(bytes))
+    const parts = rows.toArray().map(({ bytes }) => bytes)
     if (parts.length === 0) return undefined
     this.#sql.exec('DELETE FROM staged WHERE path = ?', path)
-    const whole = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
-    let at = 0
-    for (const part of parts) {
-      whole.set(part, at)
-      at += part.length
-    }
-    return whole
+    return new Uint8Array(await new Blob(parts).arrayBuffer())
   }
 }
 
@@ -335,7 +329,7 @@ class Archive extends Files implements Origin {
   }
 
   protected async bytesAt(path: string) {
-    const bytes = this.#staged?.take(path)
+    const bytes = await this.#staged?.take(path)
     return bytes && { bytes }
   }
 
