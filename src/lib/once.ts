@@ -14,6 +14,22 @@ export function once<T>(make: () => T): () => T {
 }
 
 /**
+ * Values that are made of texts, and kept, because texts repeat the same few thousand words.
+ * @param most values: then all are forgotten
+ */
+export function remembered<Value>(most: number, make: (text: string) => Value): (text: string) => Value {
+  const known = new Map<string, Value>()
+  return (text) => {
+    const kept = known.get(text)
+    if (kept !== undefined) return kept
+    if (known.size >= most) known.clear()
+    const value = make(text)
+    known.set(text, value)
+    return value
+  }
+}
+
+/**
  * A regular expression that is made when it is first needed.
  *
  * Regular expressions write characters beyond ASCII as `\u2019`, here and in literals: bundling copies them as they are

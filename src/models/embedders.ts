@@ -1,6 +1,6 @@
 /** The registry of embedding models: finds the model for a field's `model_config`. */
 import { badRequest } from '../errors'
-import { regExp } from '../lib/once'
+import { regExp, remembered } from '../lib/once'
 import type { EmbeddingModel, EmbeddingModelConfig } from './embedding-model'
 import { namespaceOf } from './providers'
 import {
@@ -223,7 +223,6 @@ interface Features {
   weight: number
 }
 
-const known = new Map<string, Features>()
 const MOST_KNOWN = 50_000
 
 const WORD = regExp(String.raw`[\p{L}\p{N}\p{M}]+`, 'gu')
@@ -240,7 +239,7 @@ function hash(text: string, seed: number): number {
   return (value ^ (value >>> 16)) >>> 0
 }
 
-function featuresOf(word: string): Features {
+const featuresOf = remembered(MOST_KNOWN, (word): Features => {
   const folded = /^[a-z0-9]+$/.test(word) ? word : word.normalize('NFD').replace(MARKS(), '')
   const stem = stemOf(folded)
   const padded = `^${stem}$`
@@ -248,23 +247,20 @@ function featuresOf(word: string): Features {
   for (let index = 0; index < trigrams.length; index++) {
     trigrams[index] = hash(padded.slice(index, index + 3), 3) | 0
   }
-  const features = {
+  return {
     stem: hash(stem, 1),
     again: hash(stem, 2),
     trigrams,
     weight: isStopword(folded) ? STOPWORD_WEIGHT : 1,
   }
-  if (known.size >= MOST_KNOWN) known.clear()
-  known.set(word, features)
-  return features
-}
+})
 
 /** The vector of a text; all zeros for a text without words. */
 export function hashVector(text: string, dimensions: number): Float32Array {
   const counts = new Map<Features, number>()
   // Use one match() for all words: matchAll makes an object for each.
   for (const word of text.toLowerCase().match(WORD()) ?? []) {
-    const features = known.get(word) ?? featuresOf(word)
+    const features = featuresOf(word)
     counts.set(features, (counts.get(features) ?? 0) + 1)
   }
   const vector = new Float32Array(dimensions)

@@ -1,7 +1,7 @@
 /** Words for the built-in models: folded, stemmed, and classified by how informative they are. */
 
 import { stemmer } from 'stemmer'
-import { once, regExp } from '../lib/once'
+import { once, regExp, remembered } from '../lib/once'
 import { SNOWBALL, type Stemmer } from '../lib/snowball'
 
 export interface Word {
@@ -37,20 +37,10 @@ const fold = (word: string): string => {
     .replace(/['\u2019]s?$|['\u2019]/g, '')
 }
 
-/** A stemmer that remembers, because texts repeat the same few thousand words. */
-function remembering(stemmer: Stemmer): Stemmer {
-  const stems = new Map<string, string>()
-  return (word) => {
-    const known = stems.get(word)
-    if (known !== undefined) return known
-    if (stems.size > 20_000) stems.clear()
-    const stem = stemmer(word)
-    stems.set(word, stem)
-    return stem
-  }
-}
+/** Stems of a language that are kept. */
+const MOST_STEMS = 20_000
 
-const porter = remembering(stemmer)
+const porter = remembered(MOST_STEMS, stemmer)
 
 /** Porter's stem. */
 export const stemOf = (folded: string): string =>
@@ -58,7 +48,10 @@ export const stemOf = (folded: string): string =>
 
 /** Those of other languages by Snowball, without accents then. */
 const STEMS = Object.fromEntries(
-  Object.entries(SNOWBALL).map(([locale, stem]) => [locale, remembering((word) => fold(stem(word)))]),
+  Object.entries(SNOWBALL).map(([locale, stem]) => [
+    locale,
+    remembered(MOST_STEMS, (word) => fold(stem(word))),
+  ]),
 )
 
 /** The words of a text, in order. @param locale of the language of their stems; default: English */

@@ -1,6 +1,6 @@
 /** The static embedder: its table, the words and pieces of a text, and how it reads passages for a question. */
 import * as v from 'valibot'
-import { once, regExp } from '../../lib/once'
+import { once, regExp, remembered } from '../../lib/once'
 import { Simd, wholeLanes } from '../../lib/simd'
 import { readStored } from '../../lib/stored-json'
 import { passagesOf } from '../passages'
@@ -166,8 +166,6 @@ export class WordPiece {
   readonly starts = new Map<string, number>()
   /** pieces inside a word, without `##` */
   #insides = new Map<string, number>()
-  // A cache: texts repeat their words, and collections repeat each other's.
-  #known = new Map<string, readonly number[]>()
 
   /** @param vocabulary pieces in the order of their numbers */
   constructor(vocabulary: readonly string[]) {
@@ -181,18 +179,13 @@ export class WordPiece {
   encode(words: readonly string[]): number[] {
     const numbers: number[] = []
     for (const word of words) {
-      let pieces = this.#known.get(word)
-      if (pieces === undefined) {
-        pieces = this.#cut(word)
-        if (this.#known.size >= MOST_KNOWN) this.#known.clear()
-        this.#known.set(word, pieces)
-      }
+      const pieces = this.#cut(word)
       for (let at = 0; at < pieces.length; at++) numbers.push(pieces[at]!)
     }
     return numbers
   }
 
-  #cut(word: string): number[] {
+  readonly #cut = remembered(MOST_KNOWN, (word): readonly number[] => {
     if (word.length > LONGEST_WORD && [...word].length > LONGEST_WORD) return []
     const numbers: number[] = []
     let start = 0
@@ -208,7 +201,7 @@ export class WordPiece {
       start = end
     }
     return numbers
-  }
+  })
 }
 
 /** The words of a text as BERT sees them, punctuation marks among them. */
