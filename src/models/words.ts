@@ -132,5 +132,11 @@ export const isContent = (word: Word): boolean => !isStopword(word.folded)
 export const isTopical = (word: Word): boolean => isContent(word) && !ASKING().has(word.folded)
 
 /** The distinct stems of a text's words, without stopwords. */
-export const contentStems = (text: string): Set<string> =>
-  new Set(wordsOf(text).flatMap((word) => (isContent(word) ? word.stem : [])))
+export function contentStems(text: string): Set<string> {
+  const stems = new Set<string>()
+  for (const word of writtenWords(text)) {
+    const folded = fold(word)
+    if (!isStopword(folded)) stems.add(stemOf(folded))
+  }
+  return stems
+}

@@ -278,7 +278,7 @@ const shown = (row: ConversationModelRow): ShownModel => ({
 
 const unixNow = (): number => Math.floor(Date.now() / 1000)
 
-export const taken = (): ApiError => new ApiError(409, 'Model already exists')
+const taken = (): ApiError => new ApiError(409, 'Model already exists')
 
 function missing(): never {
   throw modelMissing()

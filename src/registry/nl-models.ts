@@ -12,7 +12,7 @@ import {
   type ResourceRow,
   replaceResource,
 } from '../db/resources'
-import { badRequest, modelMissing } from '../errors'
+import { ApiError, badRequest, modelMissing } from '../errors'
 import { once } from '../lib/once'
 import type { ConversationModelConfig } from '../models/language-model'
 import { namespaceOf, providerOf } from '../models/providers'
@@ -28,7 +28,6 @@ import {
   requireSameDestination,
   sealSecrets,
   shownSecrets,
-  taken,
 } from './models'
 
 const KIND = 'nl_search_model'
@@ -76,6 +75,7 @@ const shown = (row: Pick<ResourceRow, 'body' | 'sealed'>): Shown => ({
   ...storedIn(row).config,
   ...shownSecrets(sealedIn(row)),
 })
+const taken = (): ApiError => new ApiError(409, 'Model already exists')
 const idIn = ({ id }: Record<string, unknown>): string | undefined =>
   typeof id === 'string' && id !== '' ? id : undefined
 
