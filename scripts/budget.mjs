@@ -14,7 +14,7 @@ const GZIP_KB = 600
 /** With the bindings of a deployment. */
 const RATIO = 2
 /**
- * With nothing bound there is less to start on both sides, so the same bundle weighs more. It reads 1.9 to 2.0, of which V8's reading
+ * With nothing bound there is less to start on both sides, so the same bundle weighs more. It reads 1.7 to 1.9, of which V8's reading
  * of the source is two thirds, and one bundle differs by 0.1 between runs.
  */
 const RATIO_UNBOUND = 2.2

@@ -17,14 +17,21 @@ import type { TracedTurn } from '../turn/fold'
 import type { Asker, AskRequest, Single } from '../turn/request'
 import { answerOnce } from './ask'
 import { mayHaveHistory } from './conversation-id'
-import type { AskReply, ConversationRpc, Seen } from './conversation-object'
-import { type Command, isChange, Succession, tell, UNDERWAY_MS } from './conversation-object'
+import {
+  type AskReply,
+  type Command,
+  type ConversationRpc,
+  isChange,
+  type Seen,
+  Succession,
+  tell,
+  UNDERWAY_MS,
+} from './conversation-object'
 import { ConversationState } from './conversation-state'
 import { Erasure, UsedMark } from './expiry'
 import { askedOf, deletedTurns, dropDeletedRecords, isRemembered, transcriptTo } from './messages'
 import { PrefetchedHistory, seenBy } from './prefetch'
-import type { LeftTurn } from './stored'
-import { requireAsker } from './stored'
+import { type LeftTurn, requireAsker } from './stored'
 import type { RequestNames } from './turn-log'
 import {
   Attempts,

@@ -1,9 +1,9 @@
 /** The messages of a conversation one by one, as its history holds them. The caller has opened its row (conversations.ts). */
 
 import * as v from 'valibot'
-import type { ConversationRow } from '../db/conversations'
 import {
   addTrace,
+  type ConversationRow,
   countTurns,
   findMessageTurn,
   isAny,

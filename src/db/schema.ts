@@ -1,6 +1,7 @@
 /**
  * D1: the registry (small, read often) and the record of history (large, swept by the cron trigger). Each table is listed with
- * its columns, as the properties of its rows. `migrations/` makes the tables, with their keys and indexes.
+ * its columns, as the properties of its rows. `migrations/` makes the tables, with their keys and indexes: SQL
+ * by hand, with `--> statement-breakpoint` between two statements.
  *
  * Documents are not here. They live in their collection's Durable Object (src/search), so that a search is one hop
  * and an import is one transaction.

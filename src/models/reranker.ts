@@ -1,8 +1,7 @@
 /** Reranking models: cross-encoders that score how well a text fits a question. */
 import { badRequest } from '../errors'
 import { workersAiError } from './cloudflare'
-import type { AiRunner } from './egress'
-import { aiBinding } from './egress'
+import { type AiRunner, aiBinding } from './egress'
 import { ProviderError } from './provider-error'
 import { modelId } from './sampling'
 

@@ -1,6 +1,5 @@
 /** Named sets as searches read them from D1. A collection that names none never asks. */
-import type { Database } from '../db/client'
-import { RowCache } from '../db/client'
+import { type Database, RowCache } from '../db/client'
 import { type Entries, entriesOf, findNewer, type Stamp } from '../db/resources'
 
 /** How long a set is cached, in milliseconds. Another isolate searches with a changed one that much later. */

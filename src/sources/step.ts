@@ -2,7 +2,6 @@
  * One step of reading a source: a few pages, within what an invocation of the Free plan may do (50 requests, 50 queries of D1). What
  * is left waits for the next minute. Only pages that changed since they were last read become documents.
  */
-
 import type { DocumentStore } from '../engines/port'
 import { ApiError, logFailure, unwrap } from '../errors'
 import { imported } from '../question-sets/run'
@@ -10,8 +9,7 @@ import { findCollection } from '../registry/collections'
 import { documentsOf } from '../registry/engines'
 import type { Fetched } from './fetch-page'
 import { loadReader, type Reader } from './load-reader'
-import type { Origin } from './origin'
-import { originOf } from './origin'
+import { type Origin, originOf } from './origin'
 import { findSource, noteRun, type Pages, type Run, readPages, type Source, writePages } from './source'
 
 /** Pages and milliseconds of a step. */

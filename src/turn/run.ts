@@ -44,8 +44,7 @@ import {
   rewriteAndRetrieve,
   split,
 } from './retrieve'
-import type { Generated, Spending, TurnPorts } from './trace'
-import { type TracedPorts, Tracer } from './trace'
+import { type Generated, type Spending, type TracedPorts, Tracer, type TurnPorts } from './trace'
 
 /** How long a stopped turn may take to wind up and report its spending, in milliseconds. */
 const WIND_UP_MS = 1_000

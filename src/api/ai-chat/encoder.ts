@@ -11,8 +11,7 @@ import type { Turn } from '../../turn/fold'
 import { HEARTBEAT_MS, type TurnEncoder, turnEncoder } from '../shared/stream'
 import type { ErrorForm } from './dialect'
 import { errorBody, turnFault } from './errors'
-import type { Context, Words } from './words'
-import { answerThought, dataPointsOf, type Shown, thoughtsOf } from './words'
+import { answerThought, type Context, dataPointsOf, type Shown, thoughtsOf, type Words } from './words'
 
 /** Characters of the answer in a line. Each takes six bytes of JSON at most. */
 const LONGEST_PIECE = 8_000

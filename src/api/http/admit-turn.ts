@@ -1,6 +1,5 @@
 /** What every protocol does before a turn begins: the queue, who asks, is there budget left, is it a retry. */
-import type { Access } from '../../auth/access'
-import { identify, presentedVisitor, visitorDigest } from '../../auth/access'
+import { type Access, identify, presentedVisitor, visitorDigest } from '../../auth/access'
 import { requireBudget, requireRate } from '../../auth/authenticate'
 import { isUnguessable } from '../../conversation/conversation-id'
 import { isToldApart, userProof, visitorProof } from '../../conversation/stored'

@@ -1,8 +1,7 @@
 /** Builds the records that analytics rules count, and captures searches. */
 import { waitUntil } from 'cloudflare:workers'
 import type { AnalyticsRecord, Typed } from '../../analytics/ledger'
-import type { Access } from '../../auth/access'
-import { identify } from '../../auth/access'
+import { type Access, identify } from '../../auth/access'
 import { sha256 } from '../../db/sealing'
 import { badRequest, reasonOf } from '../../errors'
 import { mapFew } from '../../lib/few'

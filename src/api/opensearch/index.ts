@@ -1,8 +1,7 @@
 /** OpenSearch's HTTP API for indices, documents and searches, on the same collections as all other APIs. */
 import { once } from '../../lib/once'
 import { servePage } from '../http/html-pages'
-import type { App, OpenCall } from '../http/router'
-import { register } from '../http/router'
+import { type App, type OpenCall, register } from '../http/router'
 import { catIndices, health, info } from './cluster'
 import * as documents from './documents'
 import { answer, openSearchError } from './errors'

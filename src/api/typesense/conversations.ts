@@ -17,8 +17,7 @@ import { findHistory, findOpenModel } from '../http/chat-names'
 import { failureOf } from '../http/deliver'
 import { planForQuestion } from '../http/plan'
 import type { Call } from '../http/router'
-import type { AnswerShape } from './encoder'
-import { answerStreaming, answerWhole, STREAM_WORDING } from './encoder'
+import { type AnswerShape, answerStreaming, answerWhole, STREAM_WORDING } from './encoder'
 import { type Shape, toldError } from './errors'
 
 /** A request for a conversation, its parameters checked. */

@@ -13,8 +13,7 @@ import { readAll } from '../fragment'
 import { BLOCK } from '../schema/column'
 import type { DirtyValues, Document, ExportOptions, ImportOptions, RemoveOptions, Step } from '../types'
 import { parseDocument } from './document'
-import type { Store } from './store'
-import { project } from './store'
+import { project, type Store } from './store'
 import type { Writer, Written } from './writer'
 
 const UPDATE_STEP = 200

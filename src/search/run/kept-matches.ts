@@ -1,8 +1,7 @@
 /** The matches of an expression, read once and kept in memory (schema/column-memory.ts). */
 import { readColumn } from '../../lib/stored-json'
 import { Filter } from '../filter/filter'
-import type { Range } from '../fragment'
-import { fragment, join, limited, type SqlFragment } from '../fragment'
+import { fragment, join, limited, type Range, type SqlFragment } from '../fragment'
 import { BLOCK, type Offsets } from '../schema/column'
 import type { KeptMatches } from '../schema/column-memory'
 import type { TextMatch } from '../text/query'

@@ -1,6 +1,5 @@
 /** Finds the words of a query in the text of a document, for highlights. */
-import type { Analyzer } from './analyzer'
-import { INSIDE, OUTSIDE, PART } from './analyzer'
+import { type Analyzer, INSIDE, OUTSIDE, PART } from './analyzer'
 import { type SearchedColumn, type Term, termsFor, typed } from './query'
 
 /** A query word found in a text. */

@@ -8,8 +8,7 @@
  */
 
 import type { Condition } from '../filter/filter'
-import type { SqlFragment } from '../fragment'
-import { hasRows } from '../fragment'
+import { hasRows, type SqlFragment } from '../fragment'
 import { Kept, type Memory } from '../memory'
 import { type FieldSlot, packedTable, type StoredSchema, vectorsTable } from '../schema/layout'
 import { atOnce, type Steps } from '../steps'
