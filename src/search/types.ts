@@ -1,5 +1,7 @@
 /** The shapes that `search` shares with its callers. Their names are Typesense's, since they are its wire format. */
 
+import * as v from 'valibot'
+import { once } from '../lib/once'
 import type { Part } from '../lib/parts'
 import type { Origin } from './fault-log'
 
@@ -30,17 +32,6 @@ export type VectorDistance = (typeof VECTOR_DISTANCES)[number]
 
 export type FieldType = (typeof FIELD_TYPES)[number]
 
-/** How an embedding field makes its vectors. `model_config` is passed on to models/embedding-model.ts. */
-export interface EmbedConfig {
-  from: string[]
-  model_config: EmbeddingModelConfig
-  /**
-   * The model that actually makes the vectors, where it is not `model_name`: Parley serves Typesense's own models by
-   * models of its own. Parley writes this; a caller's value is dropped.
-   */
-  served_by?: string
-}
-
 /** A credential as a schema stores it (schema/embedding-secrets.ts). */
 export interface SealedSecret {
   /** sealed by db/sealing.ts */
@@ -59,54 +50,74 @@ export interface EmbeddingModelConfig {
   [extra: string]: unknown
 }
 
-/** A field of a collection, with every default filled in. */
-export interface Field {
-  name: string
-  type: FieldType
-  facet: boolean
-  optional: boolean
-  index: boolean
-  sort: boolean
-  infix: boolean
-  locale: string
-  stem: boolean
-  store: boolean
-  stem_dictionary: string
-  /** the words of `stem_dictionary` when the field was made (schema/tables.ts) */
-  stem_words?: string
-  /** of this field instead of its collection's */
-  token_separators?: string[]
-  symbols_to_index?: string[]
-  /** characters that a word is cut to */
-  truncate_len?: number
-  /** vectors only */
-  num_dim?: number
-  vec_dist?: VectorDistance
-  hnsw_params?: Record<string, unknown>
-  embed?: EmbedConfig
-  /** `collection.field`: each value must be a value of that field */
-  reference?: string
-  /** the document referred to may come later */
-  async_reference?: boolean
-  /** false: a document stays when the one that it refers to is deleted */
-  cascade_delete?: boolean
-  /** a nested field: an array above it in the document makes its values a list */
-  nested?: boolean
-  [extra: string]: unknown
-}
+/** A field of a collection, with every default filled in, as `meta` holds it. */
+export const fieldShape = once(() =>
+  v.looseObject({
+    name: v.string(),
+    type: v.picklist(FIELD_TYPES),
+    facet: v.boolean(),
+    optional: v.boolean(),
+    index: v.boolean(),
+    sort: v.boolean(),
+    infix: v.boolean(),
+    locale: v.string(),
+    stem: v.boolean(),
+    store: v.boolean(),
+    stem_dictionary: v.string(),
+    /** the words of `stem_dictionary` when the field was made (schema/tables.ts) */
+    stem_words: v.optional(v.string()),
+    /** of this field instead of its collection's */
+    token_separators: v.optional(v.array(v.string())),
+    symbols_to_index: v.optional(v.array(v.string())),
+    /** characters that a word is cut to */
+    truncate_len: v.optional(v.number()),
+    /** vectors only */
+    num_dim: v.optional(v.number()),
+    vec_dist: v.optional(v.picklist(VECTOR_DISTANCES)),
+    hnsw_params: v.optional(v.record(v.string(), v.unknown())),
+    /** how an embedding field makes its vectors */
+    embed: v.optional(
+      v.looseObject({
+        from: v.array(v.string()),
+        // Passed on to models/embedding-model.ts, which checks the rest. It stays as its owner sent it.
+        model_config: v.custom<EmbeddingModelConfig>(
+          (config) => typeof (config as EmbeddingModelConfig | null)?.model_name === 'string',
+        ),
+        /**
+         * The model that actually makes the vectors, where it is not `model_name`: Parley serves Typesense's own models by
+         * models of its own. Parley writes this; a caller's value is dropped.
+         */
+        served_by: v.optional(v.string()),
+      }),
+    ),
+    /** `collection.field`: each value must be a value of that field */
+    reference: v.optional(v.string()),
+    /** the document referred to may come later */
+    async_reference: v.optional(v.boolean()),
+    /** false: a document stays when the one that it refers to is deleted */
+    cascade_delete: v.optional(v.boolean()),
+    /** a nested field: an array above it in the document makes its values a list */
+    nested: v.optional(v.boolean()),
+  }),
+)
+export type Field = v.InferOutput<ReturnType<typeof fieldShape>>
+export type EmbedConfig = NonNullable<Field['embed']>
 
-export interface CollectionSchema {
-  name: string
-  fields: Field[]
-  default_sorting_field: string
-  enable_nested_fields: boolean
-  token_separators: string[]
-  symbols_to_index: string[]
-  /** names of the synonym sets and curation sets that searches use */
-  synonym_sets?: string[]
-  curation_sets?: string[]
-  metadata?: Record<string, unknown>
-}
+export const collectionShape = once(() =>
+  v.object({
+    name: v.string(),
+    fields: v.array(fieldShape()),
+    default_sorting_field: v.string(),
+    enable_nested_fields: v.boolean(),
+    token_separators: v.array(v.string()),
+    symbols_to_index: v.array(v.string()),
+    /** names of the synonym sets and curation sets that searches use */
+    synonym_sets: v.optional(v.array(v.string())),
+    curation_sets: v.optional(v.array(v.string())),
+    metadata: v.optional(v.record(v.string(), v.unknown())),
+  }),
+)
+export type CollectionSchema = v.InferOutput<ReturnType<typeof collectionShape>>
 
 /** A document as its owner sees it: JSON with a string `id`. */
 export type Document = { id: string } & Record<string, unknown>

@@ -26,58 +26,61 @@
  * have two columns, the value and its normal form. Geopoints have two as well: latitude in `s`, longitude in `n`; in
  * a values table `value` and `norm`. A geopolygon is a JSON list of latitudes and longitudes. Booleans are 0 and 1. A missing optional field is NULL.
  */
-import type { CollectionSchema, Field } from '../types'
+import * as v from 'valibot'
+import { once } from '../../lib/once'
+import { type CollectionSchema, collectionShape, type Field, fieldShape } from '../types'
 
 /** Where a field's values are stored. */
-export interface FieldSlot {
-  /** names s<slot>, n<slot>, values_<slot>, vectors_<slot> and packed_<slot> */
-  slot: number
-  /** number of its text in text_index and word_index, 0 to 89 that of its column; only for indexed string fields */
-  text?: number
-  /** it has an index of the parts of its words (tables.ts) */
-  infix?: true
-}
+export const slotShape = once(() =>
+  v.object({
+    /** names s<slot>, n<slot>, values_<slot>, vectors_<slot> and packed_<slot> */
+    slot: v.number(),
+    /** number of its text in text_index and word_index, 0 to 89 that of its column; only for indexed string fields */
+    text: v.optional(v.number()),
+    /** it has an index of the parts of its words (tables.ts) */
+    infix: v.optional(v.literal(true)),
+  }),
+)
+export type FieldSlot = v.InferOutput<ReturnType<typeof slotShape>>
 
-export interface StoredSchema extends CollectionSchema {
-  /** by field name */
-  slots: Record<string, FieldSlot>
-  nextSlot: number
-  nextText: number
-  /** how many columns text_index and word_index have each */
-  textColumns: number
-  /** by field name: embedding fields whose new vectors are being made (embedding/queue.ts) */
-  replacing?: Record<string, Replacement>
-  /** names of fields whose indexes lack documents until a job has filled them again (tables.ts) */
-  filling?: string[]
-  linked?: Linked
-}
+/** A collection's schema as `meta` holds it. */
+export const storedSchema = once(() =>
+  v.object({
+    ...collectionShape().entries,
+    /** by field name */
+    slots: v.record(v.string(), slotShape()),
+    nextSlot: v.number(),
+    nextText: v.number(),
+    /** how many columns text_index and word_index have each */
+    textColumns: v.number(),
+    /** names of fields whose indexes lack documents until a job has filled them again (tables.ts) */
+    filling: v.optional(v.array(v.string())),
+    /** links from other collections to this one */
+    linked: v.optional(
+      v.object({
+        /** fields that others refer to; false while the keys of older documents are missing */
+        keyed: v.record(v.string(), v.boolean()),
+        /** reference fields of other collections that refer to this one, to its field `target` */
+        referrers: v.array(
+          v.object({ objectId: v.string(), field: v.string(), target: v.string(), cascades: v.boolean() }),
+        ),
+      }),
+    ),
+    /**
+     * By field name: embedding fields whose new vectors are being made (embedding/queue.ts), with their future definition and the
+     * slot of the new vectors.
+     */
+    replacing: v.optional(v.record(v.string(), v.object({ field: fieldShape(), slot: slotShape() }))),
+  }),
+)
+export type StoredSchema = v.InferOutput<ReturnType<typeof storedSchema>>
+export type Referrer = NonNullable<StoredSchema['linked']>['referrers'][number]
+export type Replacement = NonNullable<StoredSchema['replacing']>[string]
 
 /** A schema without what only the collection's object needs. */
 export function publicSchema(stored: StoredSchema): CollectionSchema {
   const { slots, nextSlot, nextText, textColumns, replacing, filling, linked, ...schema } = stored
   return schema
-}
-
-/** Links from other collections to this one. */
-interface Linked {
-  /** fields that others refer to; false while the keys of older documents are missing */
-  keyed: Record<string, boolean>
-  referrers: Referrer[]
-}
-
-/** A reference field of another collection that refers to this one. */
-export interface Referrer {
-  objectId: string
-  field: string
-  /** the field here */
-  target: string
-  cascades: boolean
-}
-
-/** The future definition of an embedding field, and the slot of its new vectors. */
-export interface Replacement {
-  field: Field
-  slot: FieldSlot
 }
 
 /** The replacement of a field, if one is under way. */

@@ -5,7 +5,7 @@ import { once } from '../../lib/once'
 import { readMeta, writeMeta } from '../meta'
 import { refuse } from '../refused'
 import { STEMS, WORDS } from '../text/analyzer'
-import type { CollectionSchema, CollectionSummary, Field } from '../types'
+import { type CollectionSchema, type CollectionSummary, type Field, fieldShape } from '../types'
 import { maskConfig } from './embedding-secrets'
 import {
   checkEmbedSources,
@@ -16,8 +16,7 @@ import {
   referenceOf,
   requireOptions,
 } from './field'
-import { isReference, isSearchable, isVector, type StoredSchema } from './layout'
-import { fieldShape, slotShape } from './plan'
+import { isReference, isSearchable, isVector, type StoredSchema, slotShape } from './layout'
 import { createTextIndexes, dropStemWords, dropValues, NEXT, OWN_TEXT_COLUMNS } from './tables'
 import { isObject } from './values'
 
