@@ -1,7 +1,7 @@
 /** How each field of a document is indexed, computed once for each version of a schema. */
 
 import { readMeta, writeMeta } from '../meta'
-import type { Field } from '../types'
+import type { Field, FieldType } from '../types'
 import { isDynamic } from './field'
 import {
   columnsTable,
@@ -18,83 +18,39 @@ import {
 } from './layout'
 import { partsOf } from './values'
 
-export type Kind =
-  | 'string'
-  | 'int32'
-  | 'int64'
-  | 'float'
-  | 'bool'
-  | 'geopoint'
-  | 'geopolygon'
-  | 'vector'
-  | 'object'
-  | 'image'
+/** The type of a field's values, one by one. */
+export type Kind = 'vector' | Single<Exclude<FieldType, 'auto' | 'string*'>>
+type Single<Type> = Type extends `${infer Value}[]` ? Value : Type
 
-export interface FieldPlan {
-  field: Field
-  name: string
-  kind: Kind
-  /** a list of values; a vector is not one */
-  array: boolean
-  /** parts of a dotted name, in a collection with nested fields */
-  path: string[] | undefined
-  slot: FieldSlot | undefined
-  /** `s<slot>` is followed by `n<slot>` */
-  pair: boolean
-  /** false while the join keys of older documents are missing */
-  keysComplete: boolean
-}
+export type FieldPlan = ReturnType<typeof planField>
 
 /** One `columns` table with the fields that have their scalars in it. */
-interface ColumnsPlan {
-  table: string
-  fields: FieldPlan[]
-}
-
-export interface Plan {
-  /** fields that exist; patterns are in `dynamic` */
-  fields: FieldPlan[]
-  /** patterns, `.*`, and fields whose type is not known yet */
-  dynamic: Field[]
-  /** the default of dirty_values is to coerce */
-  coerces: boolean
-  text: FieldPlan[]
-  columns: ColumnsPlan[]
-  /** fields with a values table */
-  lists: FieldPlan[]
-  vectors: FieldPlan[]
-  embedded: FieldPlan[]
-  /** the future definitions of embedding fields that are being replaced */
-  replacing: FieldPlan[]
-  /** names of the fields that embeddings are made from */
-  sources: Set<string>
-  /** fields that are indexed but not stored */
-  unstored: FieldPlan[]
-  objects: FieldPlan[]
-  /** fields whose values are join keys (documents/join-keys.ts) */
-  keyed: FieldPlan[]
-  references: FieldPlan[]
-}
+type ColumnsPlan = { table: string; fields: FieldPlan[] }
 
 const isKeyed = ({ linked }: StoredSchema, name: string): boolean =>
   linked !== undefined && Object.hasOwn(linked.keyed, name)
 
-function planField(field: Field, schema: StoredSchema): FieldPlan {
-  const kind = isVector(field) ? 'vector' : (field.type.replace(/\[\]$/, '') as Kind)
+function planField(field: Field, schema: StoredSchema) {
   return {
     field,
     name: field.name,
-    kind,
+    kind: isVector(field) ? 'vector' : (field.type.replace(/\[\]$/, '') as Kind),
+    /** a list of values; a vector is not one */
     array: isArray(field),
+    /** parts of a dotted name, in a collection with nested fields */
     path: schema.enable_nested_fields ? partsOf(field.name) : undefined,
     slot: Object.hasOwn(schema.slots, field.name) ? schema.slots[field.name] : undefined,
+    /** `s<slot>` is followed by `n<slot>` */
     pair: isString(field) || isGeopoint(field),
+    /** false while the join keys of older documents are missing */
     keysComplete: isReference(field) || (isKeyed(schema, field.name) && schema.linked!.keyed[field.name]!),
   }
 }
 
+export type Plan = ReturnType<typeof planOf>
+
 /** @param former fields whose typed values are written as well (schema.ts) */
-export function planOf(schema: StoredSchema, former?: Pick<StoredSchema, 'fields' | 'slots'>): Plan {
+export function planOf(schema: StoredSchema, former?: Pick<StoredSchema, 'fields' | 'slots'>) {
   const dynamic = schema.fields.filter(isDynamic)
   const fields = schema.fields.filter((field) => !isDynamic(field)).map((field) => planField(field, schema))
   const before = former?.fields.map((field) => planField(field, { ...schema, slots: former.slots })) ?? []
@@ -114,18 +70,26 @@ export function planOf(schema: StoredSchema, former?: Pick<StoredSchema, 'fields
     slot,
   }))
   return {
+    /** fields that exist; patterns are in `dynamic` */
     fields,
+    /** patterns, `.*`, and fields whose type is not known yet */
     dynamic,
+    /** the default of dirty_values is to coerce */
     coerces: dynamic.length > 0 || schema.fields.some((field) => field.detected === true),
     text: fields.filter(({ field, slot }) => slot?.text !== undefined && isSearchable(field)),
     columns: [...columns.values()],
+    /** fields with a values table */
     lists: valued.filter(({ array }) => array),
     vectors,
     embedded,
+    /** the future definitions of embedding fields that are being replaced */
     replacing,
+    /** names of the fields that embeddings are made from */
     sources: new Set([...embedded, ...replacing].flatMap(({ field }) => field.embed?.from ?? [])),
+    /** fields that are indexed but not stored */
     unstored: fields.filter(({ field, kind }) => !field.store && kind !== 'vector'),
     objects: fields.filter(({ kind }) => kind === 'object'),
+    /** fields whose values are join keys (documents/join-keys.ts) */
     keyed: fields.filter(({ field, name }) => isReference(field) || isKeyed(schema, name)),
     references: fields.filter(({ field }) => isReference(field)),
   }
