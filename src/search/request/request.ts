@@ -3,7 +3,6 @@
  * Typesense's order, so a request with two faults gets the same error. parameters.ts lists what is supported.
  */
 import { ApiError } from '../../errors'
-import type { EmbeddingLimits } from '../../models/embedding-model'
 import { withoutUnknown } from '../filter/parse'
 import {
   checkLimits,
@@ -18,15 +17,10 @@ import { isDynamic } from '../schema/field'
 import { hasValues, isArray, isSearchable, isString, isVector, type StoredSchema } from '../schema/layout'
 import { findField } from '../schema/schema'
 import type { Diversity, SimilarityMethod } from '../sets/curation'
-import { stemsOf, type TextIndex, WORDS } from '../text/analyzer'
-import type { TypoRules } from '../text/similar'
+import { stemsOf, WORDS } from '../text/analyzer'
 import type { SynonymRules } from '../text/synonyms'
 import type { Field, SearchParameters } from '../types'
 import {
-  type DropTokensMode,
-  type FacetQuery,
-  type FacetRequest,
-  type JoinedFacets,
   list,
   type ParameterName,
   parameter,
@@ -36,72 +30,21 @@ import {
   requireOneForEach,
   requireSupported,
   type ValueOf,
-  type VectorQuery,
 } from './parameters'
-import { parseSort, type SortKey, splitSort } from './sort'
-
-export interface SearchRequest {
-  q: string
-  queryFields: QueryField[]
-  infix: InfixRequest
-  /** how long the search waits for the model that embeds its text */
-  embeddingLimits: EmbeddingLimits
-  /** the auto-embedding field of query_by */
-  embeddingField: Field | undefined
-  vectorQuery: VectorQuery | undefined
-  filterBy: string
-  /** as given; undefined for the defaults of sort.ts */
-  sort: SortKey[] | undefined
-  facets: FacetRequest[]
-  joinedFacets: JoinedFacets[]
-  maxFacetValues: number
-  facetQuery: FacetQuery | undefined
-  perPage: number
-  offset: number
-  /** what the reply mentions: a page, or an offset if only that was given */
-  window: { page: number } | { offset: number }
-  groupBy: string[]
-  groupLimit: number
-  groupMissingValues: boolean
-  includeFields: string
-  excludeFields: string
-  highlight: HighlightOptions
-  dropTokensThreshold: number
-  dropTokensMode: DropTokensMode
-  typoTokensThreshold: number
-  /** when to also search for words joined into one, or split in two */
-  splitJoin: ValueOf<'split_join_tokens'>
-  typos: TypoRules
-  /** how text matches are compared */
-  ranking: RankingRules
-  rerankHybridMatches: boolean
-  /** how words and vectors are joined: by their ranks, as in Typesense, or by their scores */
-  fusion: 'rank' | 'score'
-  /** the full-text index to read: stems for questions, words as written for all other searches */
-  index: TextIndex
-  /** what was said before `q` and tells what it is about; '' for nothing */
-  contextQ: string
-  /** words to leave out of the query */
-  stopwords: string[]
-  /** the sets of the search, put in by run/search.ts */
-  synonyms?: SynonymRules
-  pinnedHits: PinnedHit[]
-  /** filter_by applies to pinned documents too */
-  filterPinned: boolean
-  hiddenHits: string[]
-  /** how hits are made to differ, where a curation asks for it */
-  diversity: DiversityRequest
-  /** milliseconds after which the search returns what it has found so far */
-  cutoffMs: number
-}
+import { parseSort, splitSort } from './sort'
 
 const MAX_PER_PAGE = 250
 /** The thresholds of an exhaustive search, which never stops early. */
 const EXHAUSTIVE = 999_999
 const MAX_GROUP_LIMIT = 99
 
+export type SearchRequest = ReturnType<typeof parseRequest> & {
+  /** the sets of the search, put in by run/search.ts */
+  synonyms?: SynonymRules
+}
+
 /** @throws ApiError with the contract's status and message */
-export function parseRequest(given: SearchParameters, schema: StoredSchema): SearchRequest {
+export function parseRequest(given: SearchParameters, schema: StoredSchema) {
   checkLimits(given)
   requireSupported(given)
   const params = withKnownFields(given, schema)
@@ -152,13 +95,16 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     q,
     queryFields,
     infix,
+    /** how long the search waits for the model that embeds its text */
     embeddingLimits: {
       timeoutMs: value('remote_embedding_timeout_ms'),
       attempts: value('remote_embedding_num_tries'),
     },
+    /** the auto-embedding field of query_by */
     embeddingField,
     vectorQuery,
     filterBy: params.filter_by ?? '',
+    /** as given; undefined for the defaults of sort.ts */
     sort,
     facets,
     joinedFacets,
@@ -175,6 +121,7 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
     dropTokensThreshold: value('exhaustive_search') ? EXHAUSTIVE : value('drop_tokens_threshold'),
     dropTokensMode: value('drop_tokens_mode'),
     typoTokensThreshold: value('exhaustive_search') ? EXHAUSTIVE : value('typo_tokens_threshold'),
+    /** when to also search for words joined into one, or split in two */
     splitJoin: value('split_join_tokens'),
     typos: {
       maxTypos: Math.max(0, ...typos),
@@ -183,30 +130,38 @@ export function parseRequest(given: SearchParameters, schema: StoredSchema): Sea
       withDigits: value('enable_typos_for_alpha_numerical_tokens'),
       numbers: value('enable_typos_for_numerical_tokens'),
     },
+    /** how text matches are compared */
     ranking: {
       type: value('text_match_type'),
+      /** a field that is the query comes first */
       exactMatch: value('prioritize_exact_match'),
+      /** words near the beginning of a field come first */
       tokenPosition: value('prioritize_token_position'),
+      /** among equal matches, one in more fields comes first */
       matchingFields: value('prioritize_num_matching_fields'),
     },
     rerankHybridMatches: value('rerank_hybrid_matches'),
+    /** how words and vectors are joined: by their ranks, as in Typesense, or by their scores */
     fusion: value('fusion'),
+    /** the full-text index to read: stems for questions, words as written for all other searches */
     index: value('match_stems') ? stemsOf(queryFields.map(({ field }) => field)) : WORDS,
+    /** what was said before `q` and tells what it is about; '' for nothing */
     contextQ: params.context_q ?? '',
+    /** words to leave out of the query */
     stopwords: (params.stopwords ?? '').split('\n').filter((word) => word !== ''),
     pinnedHits: parsePinned(params.pinned_hits ?? ''),
+    /** filter_by applies to pinned documents too */
     filterPinned: value('filter_curated_hits'),
     hiddenHits: value('hidden_hits'),
-    diversity: { lambda: value('diversity_lambda') },
+    /** how hits are made to differ, where a curation asks for it */
+    diversity: { lambda: value('diversity_lambda') } as DiversityRequest,
+    /** milliseconds after which the search returns what it has found so far */
     cutoffMs: value('search_cutoff_ms'),
   }
 }
 
 /** @throws ApiError 422 for a page that is too long, lies too deep, or has too many hits in its groups */
-function parsePage(
-  params: SearchParameters,
-  groupLimit: number,
-): Pick<SearchRequest, 'perPage' | 'offset' | 'window'> {
+function parsePage(params: SearchParameters, groupLimit: number) {
   const value = valuesOf(params)
   const [page, limitHits] = [value('page'), value('limit_hits')]
   const given = params.per_page === undefined ? value('limit') : value('per_page')
@@ -236,7 +191,9 @@ function parsePage(
       `Only upto ${MAX_GROUPED_HITS} hits can be fetched in groups. Lower \`per_page\` or \`group_limit\`, which are multiplied.`,
     )
   }
-  return { perPage, offset, window: isByOffset ? { offset } : { page: number } }
+  /** what the reply mentions: a page, or an offset if only that was given */
+  const window = isByOffset ? { offset } : { page: number }
+  return { perPage, offset, window }
 }
 
 /** The values of parameters, by name. */
@@ -360,16 +317,7 @@ interface QueryField {
   typos: number | undefined
 }
 
-/** How text matches are compared. */
-export interface RankingRules {
-  type: ValueOf<'text_match_type'>
-  /** a field that is the query comes first */
-  exactMatch: boolean
-  /** words near the beginning of a field come first */
-  tokenPosition: boolean
-  /** among equal matches, one in more fields comes first */
-  matchingFields: boolean
-}
+export type RankingRules = SearchRequest['ranking']
 
 const HEAVIEST = 15
 
@@ -463,21 +411,12 @@ function parsePinned(text: string): PinnedHit[] {
 // =============================================================================
 // The grammar of `infix`: whether a part of a word finds it, for each field of query_by.
 
-interface InfixRequest {
-  /** fields searched by parts of words in any case */
-  always: Field[]
-  /** the same, but only if nothing is found otherwise */
-  fallback: Field[]
-  /** characters of a word that may come before and after the part */
-  extra: { before: number; after: number }
-}
-
 /**
  * @param queryBy the names as given
  * @param fields the string fields that they stand for
  * @throws ApiError 400
  */
-function parseInfix(params: SearchParameters, queryBy: string[], fields: Field[]): InfixRequest {
+function parseInfix(params: SearchParameters, queryBy: string[], fields: Field[]) {
   const modes = parameter(params, 'infix')
   requireOneForEach('infix values', 'infix', modes, queryBy, 1)
   const modeOf = ({ name }: Field): ValueOf<'infix'>[number] => {
@@ -489,8 +428,11 @@ function parseInfix(params: SearchParameters, queryBy: string[], fields: Field[]
     return modes[at] ?? 'off'
   }
   return {
+    /** fields searched by parts of words in any case */
     always: fields.filter((field) => modeOf(field) === 'always'),
+    /** the same, but only if nothing is found otherwise */
     fallback: fields.filter((field) => modeOf(field) === 'fallback'),
+    /** characters of a word that may come before and after the part */
     extra: { before: parameter(params, 'max_extra_prefix'), after: parameter(params, 'max_extra_suffix') },
   }
 }
@@ -498,30 +440,22 @@ function parseInfix(params: SearchParameters, queryBy: string[], fields: Field[]
 // =============================================================================
 // Which fields of the hits are highlighted, and how.
 
-export interface HighlightOptions {
-  /** undefined: the string fields of query_by */
-  fields: string[] | undefined
-  /** fields whose whole value is highlighted too */
-  fullFields: string[]
-  startTag: string
-  endTag: string
-  affixTokens: number
-  snippetThreshold: number
-  /** also return `highlights`, the old form */
-  v1: boolean
-}
+export type HighlightOptions = ReturnType<typeof parseHighlight>
 
 /** @throws ApiError 400 */
-function parseHighlight(params: SearchParameters, schema: StoredSchema): HighlightOptions {
+function parseHighlight(params: SearchParameters, schema: StoredSchema) {
   const named = withStars(parameter(params, 'highlight_fields'), schema)
   const full = withStars(parameter(params, 'highlight_full_fields'), schema)
   return {
+    /** undefined: the string fields of query_by */
     fields: !params.highlight_fields ? undefined : named[0] === 'none' ? [] : named,
+    /** fields whose whole value is highlighted too */
     fullFields: full[0] === 'none' ? [] : full,
     startTag: params.highlight_start_tag ?? '<mark>',
     endTag: params.highlight_end_tag ?? '</mark>',
     affixTokens: parameter(params, 'highlight_affix_num_tokens'),
     snippetThreshold: parameter(params, 'snippet_threshold'),
+    /** also return `highlights`, the old form */
     v1: parameter(params, 'enable_highlight_v1'),
   }
 }

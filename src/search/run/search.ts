@@ -561,7 +561,7 @@ async function applyNamedSets(
   const lists = { synonyms: synonyms?.(WORDS, schema, ''), dictionaries: sets.dictionaries }
   const curated = await preparing((pace) => curate(context, given, sets.curations, lists, pace))
   const { params, pins, hidden, filtersPins, metadata, diversity } = curated
-  const request = parseRequest(params, schema)
+  const request: SearchRequest = parseRequest(params, schema)
   const pinned = new Set(request.pinnedHits.map(({ id }) => id))
   for (const pin of pins) {
     if (!pinned.has(pin.id)) request.pinnedHits.push(pin)
