@@ -44,11 +44,10 @@ it('reads the matches of very many words in several statements, and finds the sa
       const match = Array.from({ length: words }, (_, n) => `"x${n * 2}"`).join(' OR ')
       const asked = { match, table: 'word_index', rank: 'bm25(1.0)' } as const
       const pass = () => ({ sql: '1', bindings: [] })
-      const parts = textMatches(sql, asked, pass, atOnce)
       const pace = new Pace(new LongSearches({ ms: 1e9, rows: 1e9, width: 400 }))
       let statements = 0
       let found = 0
-      for await (const relation of parts(pace)) {
+      for await (const relation of textMatches({ sql, pace }, asked, pass, atOnce)) {
         statements++
         found += pace.query(sql, relation).length
       }

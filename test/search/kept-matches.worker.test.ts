@@ -12,6 +12,7 @@ import { removeAll } from '../../src/search/documents/bulk'
 import { Memory } from '../../src/search/memory'
 import { writeMeta } from '../../src/search/meta'
 import { parseRequest } from '../../src/search/request/request'
+import { runningAt } from '../../src/search/run/context'
 import { LongSearches, Pace } from '../../src/search/run/pace'
 import { queryOf } from '../../src/search/run/query-words'
 import { DocumentScorer } from '../../src/search/run/ranking/documents'
@@ -287,10 +288,8 @@ it('keeps nothing that a write during a pause has made wrong', async () => {
     const match = { match: '{t0 t1} : ^ "star"', table: 'word_index', rank: 'bm25(1.0)' } as const
     const tier = { match, tied: false, initial: match }
     const whole = (others: LongSearches) => {
-      return wholeFields(
-        { context, request, scorer, filter: ALL_PASS, sort: [], pace: new Pace(others) },
-        tier,
-      )
+      const running = runningAt(context, new Pace(others))
+      return wholeFields({ context: running, request, scorer, filter: ALL_PASS, sort: [] }, tier)
     }
     // A search pauses wherever it can.
     const used = vi.spyOn(Pace.prototype, 'used', 'get').mockReturnValue(1)

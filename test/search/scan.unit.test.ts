@@ -12,7 +12,7 @@ async function widthsWhere(rows: (width: number) => number): Promise<number[]> {
   const exec = () => ({ toArray: () => ends, rowsRead: 0 })
   const pace = new Pace(new LongSearches({ ms: 1e9, rows: 1_000, width: 65_536 }))
   const widths: number[] = []
-  for await (const { low, high } of ranges({ exec } as never, pace, FIRST)) {
+  for await (const { low, high } of ranges({ sql: { exec } as never, pace }, FIRST)) {
     widths.push(high - low + 1)
     pace.countRows(rows(high - low + 1))
   }

@@ -6,6 +6,7 @@
  */
 import { ApiError } from '../../errors'
 import { firstPlace } from '../../lib/first-items'
+import { once } from '../../lib/once'
 import { fragment, join, limited, oneOf, type Range, ROWID_IN_RANGE, type SqlFragment } from '../fragment'
 import { MAX_RANKED } from '../limits'
 import type { Buckets, SortKey } from '../request/sort'
@@ -13,8 +14,8 @@ import { BLOCK } from '../schema/column'
 import { type Steps, stepwise } from '../steps'
 import type { TextMatch } from '../text/query'
 import type { Neighbour } from '../vectors/vector-index'
-import { type MatchSet, once, type Parts, setOf } from './match-set'
-import type { Pace } from './pace'
+import type { Running } from './context'
+import { type MatchSet, type Parts, setOf } from './match-set'
 
 /** Of each block, the scores of its documents by offset. As of FTS5, lower is better. */
 export type Scores = (number: number) => (at: number) => number
@@ -22,7 +23,7 @@ export type Scores = (number: number) => (at: number) => number
 /** How well matches of words fit, for those who need to know. */
 export interface Fit {
   /** the scores of all matches */
-  all(pace: Pace): Promise<Scores>
+  all(): Promise<Scores>
   /** the scores of some documents, which are read. Deleted ones are missing */
   of(seqs: readonly number[]): ReadonlyMap<number, number>
   /** a window of some of the matches, those that fit best first, and then by the keys of an order */
@@ -41,9 +42,9 @@ export interface Candidates {
   /** the number of matches, if already known */
   found: number | undefined
   /** all of them, unless the search is cut off (match-set.ts); found once */
-  set(pace: Pace): Promise<MatchSet>
+  set(): Promise<MatchSet>
   /** the same with the scores and distances by which they were found */
-  gathered?: ((pace: Pace) => Promise<Gathered>) | undefined
+  gathered?: (() => Promise<Gathered>) | undefined
   /** of matches of words that a plain search has found */
   fit?: Fit
 }
@@ -53,9 +54,9 @@ export interface Conditions {
   /** nothing: all documents pass */
   readonly isAll: boolean
   /** the documents of a set that pass */
-  among(set: MatchSet, pace: Pace): Promise<MatchSet>
+  among(set: MatchSet): Promise<MatchSet>
   /** all documents that pass; found once */
-  set(pace: Pace): Promise<MatchSet>
+  set(): Promise<MatchSet>
 }
 
 /** More than any score of BM25. */
@@ -115,18 +116,17 @@ export const textMatchesIn = (
  * @param atOnce whether one statement finds all matches, for callers who want only the best. A statement with BM25
  *   takes long whatever its range, because FTS5 reads all documents of each word
  */
-export const textMatches = (
-  sql: SqlStorage,
+export async function* textMatches(
+  context: Pick<Running, 'sql' | 'pace'>,
   match: TextMatch,
   test: (range: Range) => SqlFragment = () => fragment('1'),
   atOnce = false,
-): Parts =>
-  async function* (pace) {
-    const division = { atOnce, weight: weightOfWords(match.match) }
-    for await (const range of ranges(sql, pace, FIRST_WIDTH, division)) {
-      yield textMatchesIn(match, test(range), range)
-    }
+): AsyncGenerator<SqlFragment> {
+  const division = { atOnce, weight: weightOfWords(match.match) }
+  for await (const range of ranges(context, FIRST_WIDTH, division)) {
+    yield textMatchesIn(match, test(range), range)
   }
+}
 
 /**
  * Text matches without scores: `seq` is the only column. BM25 reads the length of each matching document and looks each
@@ -156,12 +156,11 @@ export interface Top {
  * @throws ApiError 422 when there are too many
  */
 export async function gatherScores(
-  sql: SqlStorage,
+  { sql, pace }: Running,
   parts: Parts,
-  pace: Pace,
   into = new Gathered(),
 ): Promise<Gathered> {
-  for await (const relation of parts(pace)) {
+  for await (const relation of parts) {
     for (const { seq, score } of pace.query<{ seq: number; score: number }>(sql, relation)) {
       into.add(seq, score)
     }
@@ -180,15 +179,14 @@ export async function gatherScores(
  * those. All in one pass with the number of matches, which is most of the cost of a search.
  */
 export async function bestByScore(
-  sql: SqlStorage,
+  { sql, pace }: Running,
   parts: Parts,
   wanted: number,
   isOnly: boolean,
-  pace: Pace,
 ): Promise<{ best: Gathered; found: number }> {
   let found = 0
   let best = new Gathered()
-  for await (const relation of parts(pace)) {
+  for await (const relation of parts) {
     const query = join([
       fragment('WITH m AS MATERIALIZED ('),
       relation,
@@ -257,8 +255,7 @@ interface Division {
  * Ends early when the search is cut off.
  */
 export async function* ranges(
-  sql: SqlStorage,
-  pace: Pace,
+  { sql, pace }: Pick<Running, 'sql' | 'pace'>,
   first: number,
   { within, atOnce = false, weight = 1 }: Division = {},
 ): AsyncGenerator<Range> {

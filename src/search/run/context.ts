@@ -3,6 +3,7 @@ import type { EmbeddingModel } from '../../models/embedding-model'
 import type { Reranker } from '../../models/reranker'
 import type { PassageReader } from '../../models/static-embedder/reader'
 import { changesOf } from '../changes'
+import { CUTOFF_MS } from '../limits'
 import { KeptUntilWrite, type Memory } from '../memory'
 import type { ColumnMemory } from '../schema/column-memory'
 import type { StoredSchema } from '../schema/layout'
@@ -12,6 +13,7 @@ import type { Document, Field } from '../types'
 import type { VectorIndex } from '../vectors/vector-index'
 import type { EmbeddedAhead } from './embedded-ahead'
 import type { JoinPort, Joins } from './joins'
+import { type LongSearches, Pace } from './pace'
 
 // =============================================================================
 // Caches whole replies of searches that ask for it (`use_cache`), until something is written that they depend on.
@@ -102,3 +104,26 @@ export interface SearchContext {
   /** Documents by sequence number, with their vectors unless `withoutVectors`. Missing ones are left out. */
   read(seqs: number[], withoutVectors?: boolean): Map<number, Document>
 }
+
+/** The same for a search that runs, at its pace. */
+export interface Running extends SearchContext {
+  pace: Pace
+}
+
+/** The schema and the joins stay those of the search that runs, whatever becomes of them meanwhile. */
+export const runningAt = (context: SearchContext, pace: Pace): Running =>
+  Object.create(context, { pace: { value: pace } })
+
+/** Runs work at a pace of its own, before the search that needs it. */
+export type Pacing = <Result>(work: (running: Running) => Promise<Result>) => Promise<Result>
+
+export const pacing =
+  (context: SearchContext, others: LongSearches, caller?: AbortSignal): Pacing =>
+  async (work) => {
+    const pace = new Pace(others, CUTOFF_MS, () => context.requireOpen(), caller)
+    try {
+      return await work(runningAt(context, pace))
+    } finally {
+      pace.end()
+    }
+  }

@@ -7,6 +7,7 @@
  */
 
 import { unlessRefused } from '../../errors'
+import { once } from '../../lib/once'
 import { changesOf } from '../changes'
 import { findRows } from '../documents/rows'
 import { documentsOf, Filter } from '../filter/filter'
@@ -22,11 +23,10 @@ import { type SynonymRules, withSynonyms } from '../text/synonyms'
 import { comparedTokens } from '../text/terms'
 import type { Field, SearchParameters } from '../types'
 import type { Candidates } from './candidates'
-import type { SearchContext } from './context'
+import type { Running, SearchContext } from './context'
 import type { HitRow } from './hits'
-import { filteredIn, once, seqsOf, setOf, withSeqs } from './match-set'
+import { filteredIn, seqsOf, setOf, withSeqs } from './match-set'
 import type { Window } from './order'
-import type { Pace } from './pace'
 
 interface Curated {
   params: SearchParameters
@@ -82,11 +82,10 @@ class Query {
 
 /** Applies curations to a search. Rests between them. */
 export async function curate(
-  context: SearchContext,
+  context: Running,
   given: SearchParameters,
   curations: readonly Curation[],
   lists: Pick<RuleWords, 'synonyms' | 'dictionaries'>,
-  pace: Pace,
 ): Promise<Curated> {
   const params = { ...given }
   const curated: Curated = {
@@ -99,14 +98,14 @@ export async function curate(
   }
   if (curations.length === 0) return curated
   const query = new Query(params.q ?? EVERYTHING, context.schema)
-  const known: RuleWords = { ...lists, tokens: context.schema, firstValue: valuesIn(context, pace) }
+  const known: RuleWords = { ...lists, tokens: context.schema, firstValue: valuesIn(context) }
   const filter = (params.filter_by ?? '').trim()
   let replaced: string | undefined
   for (const each of tagged(curations, tagsOf(params))) {
     let any = false
     for (const curation of each) {
-      pace.countRows(ROWS_A_RULE)
-      await pace.rest()
+      context.pace.countRows(ROWS_A_RULE)
+      await context.pace.rest()
       const met = await meets(curation, query.words, filter, known)
       if (met === undefined) continue
       const own = substituted(curation.filter_by, met)
@@ -201,7 +200,7 @@ const ROWS_A_FORM = 4
  * Looks for values in the collection. The forms that a field's values have in a block are kept with the block (ColumnMemory.forms),
  * so a search looks texts up in sets, and reads documents only where they were written since.
  */
-function valuesIn(context: SearchContext, pace: Pace): FirstValue {
+function valuesIn(context: Running): FirstValue {
   /** by field: whether a text is a value */
   const known = new Map<string, Map<string, boolean>>()
   return async (name, texts) => {
@@ -212,13 +211,13 @@ function valuesIn(context: SearchContext, pace: Pace): FirstValue {
     if (name === 'id') for (const id of findRows(context.sql, open).keys()) before.set(id, true)
     else if (field !== undefined && open.length > 0) {
       const forms = open.map((text) => formIn(context.schema, field, text))
-      const { low, high } = pace.ends(context.sql)
+      const { low, high } = context.pace.ends(context.sql)
       for (let number = Math.floor(low / BLOCK); number * BLOCK <= high; number++) {
-        const values = await formsInBlock(context, name, number, pace)
+        const values = await formsInBlock(context, name, number)
         for (const [at, form] of forms.entries())
           if (form !== undefined && values.has(form)) before.set(open[at]!, true)
-        pace.countRows(open.length / TEXTS_A_ROW)
-        if (!(await pace.rest())) break
+        context.pace.countRows(open.length / TEXTS_A_ROW)
+        if (!(await context.pace.rest())) break
       }
     }
     for (const text of open) if (!before.has(text)) before.set(text, false)
@@ -247,12 +246,7 @@ const BOOLS = new Map([
 ])
 
 /** The forms of a field's values in a block: from the block, or from the documents of a field that has none. */
-async function formsInBlock(
-  context: SearchContext,
-  name: string,
-  number: number,
-  pace: Pace,
-): Promise<ReadonlySet<string>> {
+async function formsInBlock(context: Running, name: string, number: number): Promise<ReadonlySet<string>> {
   const { sql, columns, schema } = context
   const forms = new Set<string>()
   const field = valueField(schema, name)
@@ -264,7 +258,7 @@ async function formsInBlock(
   const rules = rulesOf(schema, field)
   if (hasValues(field)) {
     const [column] = columns.columns(schema, [field])
-    const { values, words } = columns.block(sql, column!, number, pace.query)
+    const { values, words } = columns.block(sql, column!, number, context.pace.query)
     if (words === undefined) {
       for (let place = 0; place < values.length; place++)
         if (!Number.isNaN(values[place])) forms.add(String(numberAt(values, place)))
@@ -274,18 +268,18 @@ async function formsInBlock(
       if (id === 0 || typeof text === 'number') continue
       forms.add(rules.stem === undefined ? words!.norm(id) : comparedForm(text, rules))
     }
-    pace.countRows(forms.size * ROWS_A_FORM)
+    context.pace.countRows(forms.size * ROWS_A_FORM)
   } else {
-    const present = columns.present(sql, schema, context.count(), number, pace.query)
+    const present = columns.present(sql, schema, context.count(), number, context.pace.query)
     for (let from = 0; from < present.length; from += READ_AT_ONCE) {
       const some = present.subarray(from, from + READ_AT_ONCE)
-      const source = { sql, columns, read: pace.query }
+      const source = { sql, columns, read: context.pace.query }
       for (const { texts } of documentsOf({ source, number }, some, [])) {
         for (const text of texts(field))
           if (typeof text === 'string' && text.length <= MOST_CHARACTERS) forms.add(comparedForm(text, rules))
       }
-      pace.countDocuments(some.length)
-      if (!(await pace.rest())) return forms
+      context.pace.countDocuments(some.length)
+      if (!(await context.pace.rest())) return forms
     }
   }
   if (changesOf(sql) === changes && context.schema === schema) columns.keepForms(number, slot, forms)
@@ -547,11 +541,7 @@ export interface Pinned {
  * The documents that a search pins, by position. Of two at one position, the one named first comes first. One that has not been
  * compared with the filter when the search is cut off is left out.
  */
-export async function pinnedDocuments(
-  context: SearchContext,
-  request: SearchRequest,
-  pace: Pace,
-): Promise<Pinned[]> {
+export async function pinnedDocuments(context: Running, request: SearchRequest): Promise<Pinned[]> {
   if (request.pinnedHits.length === 0) return []
   let seqs = findRows(
     context.sql,
@@ -559,9 +549,7 @@ export async function pinnedDocuments(
   )
   if (request.filterPinned) {
     const filter = new Filter(context.schema, request.filterBy, context.joins?.documents)
-    const passing = new Set(
-      seqsOf(await filteredIn(context, filter, setOf([...new Set(seqs.values())]), pace)),
-    )
+    const passing = new Set(seqsOf(await filteredIn(context, filter, setOf([...new Set(seqs.values())]))))
     seqs = new Map([...seqs].filter(([, seq]) => passing.has(seq)))
   }
   return request.pinnedHits
@@ -626,6 +614,6 @@ export function includingPinned(candidates: Candidates, pinned: readonly Pinned[
   return {
     ...candidates,
     found: undefined,
-    set: once(async (pace) => withSeqs(await candidates.set(pace), seqs)),
+    set: once(async () => withSeqs(await candidates.set(), seqs)),
   }
 }

@@ -29,72 +29,62 @@ import { typosAllowed } from '../text/similar'
 import { beginning, compare, comparedTokens } from '../text/terms'
 import type { Document, FacetCounts, FacetQuestion, Field, JoinPlace } from '../types'
 import type { Candidates } from './candidates'
-import type { SearchContext } from './context'
+import type { Running, SearchContext } from './context'
 import { groupsOfBlocks, NO_GROUP } from './grouping'
 import { highlightFacet } from './hits'
 import { shownOf } from './join-attach'
 import { excludesIn, type Joins } from './joins'
 import { blocksOf, eachBlock, type MatchSet, seqsOf, sizeOf } from './match-set'
-import type { Pace } from './pace'
 
 /**
  * @param best the best hits, for facets that count those alone
  * @throws ApiError 422 for a facet with more values than are counted
  */
 export async function countFacets(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   candidates: Candidates,
   best: () => Promise<Candidates>,
-  pace: Pace,
 ): Promise<FacetCounts[]> {
   const { schema } = context
   const counts: FacetCounts[] = []
   let bestFound: Promise<Candidates> | undefined
   for (const facet of request.facets) {
     if (facet.topK) bestFound ??= best()
-    const set = await ((await (facet.topK && bestFound)) || candidates).set(pace)
+    const set = await ((await (facet.topK && bestFound)) || candidates).set()
     const query = request.facetQuery?.field === facet.field.name ? request.facetQuery : undefined
     const values = new Values(schema, facet, query)
     const ranges = facet.ranges.length > 0 ? new Ranges(facet) : undefined
     const counting = ranges ?? values
-    await count(context, request, set, { facet, counting }, pace)
+    await count(context, request, set, { facet, counting })
     if (query !== undefined && query.maxTypos > 0 && ranges === undefined && values.isEmpty) {
       values.takesSome = true
-      await count(context, request, set, { facet, counting }, pace)
-      await pace.through(values.keepSimilar(query))
+      await count(context, request, set, { facet, counting })
+      await context.pace.through(values.keepSimilar(query))
     }
-    const counted = ranges?.counted() ?? (await pace.through(values.counted(request)))
+    const counted = ranges?.counted() ?? (await context.pace.through(values.counted(request)))
     if (facet.returnParent && ranges === undefined) {
-      await addParents(
-        context,
-        request,
-        facet.field,
-        (text) => values.documentWith(text),
-        counted.counts,
-        pace,
-      )
+      await addParents(context, request, facet.field, (text) => values.documentWith(text), counted.counts)
     }
     counts.push({ field_name: facet.field.name, sampled: false, ...counted })
-    await pace.rest()
+    await context.pace.rest()
   }
   if (request.joinedFacets.length === 0) return counts
-  const set = await candidates.set(pace)
-  const joined = await countJoinedFacets(context, request, set, pace)
+  const set = await candidates.set()
+  const joined = await countJoinedFacets(context, request, set)
   return inOrder(counts, joined, request.joinedFacets)
 }
 
 async function count(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   set: MatchSet,
   { facet: { field, order }, counting }: { facet: FacetRequest; counting: Counting },
-  pace: Pace,
 ): Promise<void> {
   const by = order === undefined || order.by === 'value' ? undefined : order.by
-  const blockOf = blocksOf(context, by === undefined ? [field] : [field, by], pace)
-  const groups = request.groupBy.length > 0 ? groupsOfBlocks(context, request, pace) : undefined
-  await eachBlock(set, pace, (number, offsets) => {
+  const blockOf = blocksOf(context, by === undefined ? [field] : [field, by])
+  const groups = request.groupBy.length > 0 ? groupsOfBlocks(context, request) : undefined
+  await eachBlock(set, context.pace, (number, offsets) => {
     const block = blockOf(field, number, offsets)
     const ranks = by && blockOf(by, number, offsets)
     counting.add({ number, offsets, block, groupOf: groups?.(number, offsets), ranks })
@@ -111,24 +101,23 @@ const AT_ONCE = 50
  * @throws ApiError what `pace` throws
  */
 async function addParents(
-  context: SearchContext,
+  context: Running,
   { includeFields, excludeFields }: SearchRequest,
   { name }: Field,
   documentWith: (text: string) => number,
   counts: FacetCounts['counts'],
-  pace: Pace,
 ): Promise<void> {
   for (let from = 0; from < counts.length; from += AT_ONCE) {
     const slice = counts.slice(from, from + AT_ONCE)
     const documents = context.read([...new Set(slice.map(({ value }) => documentWith(value)))], true)
-    pace.countDocuments(documents.size)
+    context.pace.countDocuments(documents.size)
     for (const count of slice) {
       const document = documents.get(documentWith(count.value))
       if (document === undefined) continue
       const parent = parentOf(project(document, includeFields, excludeFields), name, count.value)
       if (parent !== undefined) count.parent = parent
     }
-    await pace.rest()
+    await context.pace.rest()
   }
 }
 
@@ -575,10 +564,9 @@ const PROBLEM = 'Error parsing reference facet: '
  * @throws ApiError 400 for a collection that the key may not read, 422 for too many matches
  */
 async function countJoinedFacets(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   set: MatchSet,
-  pace: Pace,
 ): Promise<FacetCounts[][]> {
   if (request.joinedFacets.length === 0) return []
   const joins = context.joins!
@@ -596,7 +584,7 @@ async function countJoinedFacets(
       throw new ApiError(400, `${PROBLEM}Referenced collection \`${collection}\` not found.`)
     }
     const place = joins.place(collection, 'facet_by')
-    const known = related.get(place.objectId) ?? (await relatedTo(context, joins, place, seqs, pace))
+    const known = related.get(place.objectId) ?? (await relatedTo(context, joins, place, seqs))
     related.set(place.objectId, known)
     const facets: FacetQuestion = {
       facetBy,
@@ -606,7 +594,7 @@ async function countJoinedFacets(
       maxFacetValues: request.maxFacetValues,
       seqs: known,
     }
-    const answer = await pace.away(joins.ask(place, { filter: '', want: { facets } }))
+    const answer = await context.pace.away(joins.ask(place, { filter: '', want: { facets } }))
     counts.push(answer.facets ?? [])
   }
   return counts
@@ -614,19 +602,18 @@ async function countJoinedFacets(
 
 /** The related documents of matches, by their sequence numbers there. */
 async function relatedTo(
-  context: SearchContext,
+  context: Running,
   joins: Joins,
   place: JoinPlace,
   seqs: readonly number[],
-  pace: Pace,
 ): Promise<number[]> {
-  const { on } = await pace.away(joins.relation(place))
+  const { on } = await context.pace.away(joins.relation(place))
   const found = new Set<number>()
   for (const [filter, group] of shownOf(context, joins, place, seqs)) {
     const keys = new Set(joins.keysOf(group, on).map(({ key }) => key))
     if (keys.size === 0) continue
     const want = { related: jsonLists(keys) }
-    const answer = await pace.away(joins.ask(place, { filter, want }))
+    const answer = await context.pace.away(joins.ask(place, { filter, want }))
     for (const seq of answer.seqs ?? []) found.add(seq)
   }
   return [...found].sort((a, b) => a - b)

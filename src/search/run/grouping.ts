@@ -10,7 +10,7 @@ import { findField } from '../schema/schema'
 import { type Steps, stepwise } from '../steps'
 import type { Field } from '../types'
 import type { Candidates } from './candidates'
-import type { SearchContext } from './context'
+import type { Running } from './context'
 import { besidePinned, type Pinned, pinnedRow, placesOf } from './curate'
 import type { HitRow } from './hits'
 import { type BlockOf, blocksOf, eachBlock, type MatchSet } from './match-set'
@@ -53,28 +53,27 @@ interface Counted extends Placed {
  * @throws ApiError 422 for more groups than are counted
  */
 export async function groupsOf(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   { candidates, sort, pinned, sortVectors }: Grouped,
-  pace: Pace,
 ): Promise<Groups> {
-  const set = await candidates.set(pace)
-  const { order, rowsOf } = await orderingOf(context, sort, { ...candidates, set, sortVectors }, pace)
-  const grouping = new Grouping(context, request, pace)
-  const { groups, alone } = await grouping.count(set, order, pace)
+  const set = await candidates.set()
+  const { order, rowsOf } = await orderingOf(context, sort, { ...candidates, set, sortVectors })
+  const grouping = new Grouping(context, request)
+  const { groups, alone } = await grouping.count(set, order)
   const first = grouping.byKey(pinned)
   const places = [...first.values()].map((pins, seq) => ({ seq, position: pins[0]!.position }))
   const { offset, perPage, groupLimit } = request
   const beside = besidePinned({ offset, limit: perPage }, places)
   const isPinned = ({ key }: Group) => first.has(key)
-  const all = await pace.through(grouping.listed(groups, alone))
+  const all = await context.pace.through(grouping.listed(groups, alone))
   const inPinned = pinned.length === 0 ? [] : all.filter(isPinned)
   const rest = pinned.length === 0 ? all : all.filter((group) => !isPinned(group))
-  const heads = (await pace.through(firstGroups(rest, sort, beside.offset + beside.limit))).slice(
+  const heads = (await context.pace.through(firstGroups(rest, sort, beside.offset + beside.limit))).slice(
     beside.offset,
   )
   const shown = [...heads, ...inPinned]
-  const members = groupLimit > 1 ? await grouping.members(set, order, shown, groupLimit, pace) : shown
+  const members = groupLimit > 1 ? await grouping.members(set, order, shown, groupLimit) : shown
   const byKey = Map.groupBy(members, ({ key }) => key)
   const page: Group[] = []
   const at = placesOf(places, rest.length)
@@ -116,12 +115,8 @@ export interface Grouped {
 }
 
 /** Returns the group of each document of a block as a number; NO_GROUP for a document that is its own group. */
-export function groupsOfBlocks(
-  context: SearchContext,
-  request: SearchRequest,
-  pace: Pace,
-): Grouping['groupsOf'] {
-  const grouping = new Grouping(context, request, pace)
+export function groupsOfBlocks(context: Running, request: SearchRequest): Grouping['groupsOf'] {
+  const grouping = new Grouping(context, request)
   return (number, offsets) => grouping.groupsOf(number, offsets)
 }
 
@@ -173,11 +168,13 @@ class Grouping {
   readonly #parts: Part[]
   readonly #blockOf: BlockOf
   readonly #groupsMissing: boolean
+  readonly #pace: Pace
 
-  constructor(context: SearchContext, { groupBy, groupMissingValues }: SearchRequest, pace: Pace) {
+  constructor(context: Running, { groupBy, groupMissingValues }: SearchRequest) {
+    this.#pace = context.pace
     const fields = groupBy.map((name) => findField(context.schema, name)!)
     this.#parts = fields.map((field) => ({ field, numbers: new Numbers(), pairs: new Numbers() }))
-    this.#blockOf = blocksOf(context, fields, pace)
+    this.#blockOf = blocksOf(context, fields)
     this.#groupsMissing = groupMissingValues
   }
 
@@ -202,12 +199,12 @@ class Grouping {
   }
 
   /** Counts the groups and finds their best documents. @throws ApiError 422 */
-  async count(set: MatchSet, order: OrderOf, pace: Pace): Promise<{ groups: Counted[]; alone: Placed[] }> {
+  async count(set: MatchSet, order: OrderOf): Promise<{ groups: Counted[]; alone: Placed[] }> {
     /** by number: an array finds one in a tenth of the time that a Map takes */
     const byNumber: Counted[] = []
     const groups: Counted[] = []
     const alone: Placed[] = []
-    await eachBlock(set, pace, (number, offsets) => {
+    await eachBlock(set, this.#pace, (number, offsets) => {
       const groupOf = this.groupsOf(number, offsets)
       const { parts } = order(number, offsets)
       const main = parts[0]!
@@ -279,17 +276,11 @@ class Grouping {
   }
 
   /** The first members of each of these groups, group by group. */
-  async members(
-    set: MatchSet,
-    order: OrderOf,
-    heads: readonly Group[],
-    limit: number,
-    pace: Pace,
-  ): Promise<Group[]> {
+  async members(set: MatchSet, order: OrderOf, heads: readonly Group[], limit: number): Promise<Group[]> {
     const found = new Map(heads.map((head) => [head.key, { head, first: new First<Placed>(limit) }]))
     /** by number; null for a group that is not shown */
     const known: ({ first: First<Placed> } | null)[] = []
-    await eachBlock(set, pace, (number, offsets) => {
+    await eachBlock(set, this.#pace, (number, offsets) => {
       const groupOf = this.groupsOf(number, offsets)
       const { parts } = order(number, offsets)
       for (let index = offsets.length - 1; index >= 0; index--) {

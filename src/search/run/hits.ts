@@ -15,10 +15,9 @@ import { rulesOf, type Term } from '../text/query'
 import { comparedTokens } from '../text/terms'
 import type { Document, Highlight, Hit } from '../types'
 import type { OrderedMatch } from './candidates'
-import type { SearchContext } from './context'
+import type { Running, SearchContext } from './context'
 import { attachJoins } from './join-attach'
 import { blocksOf, setOf } from './match-set'
-import type { Pace } from './pace'
 import { type TextScore, wireFieldScore, wireScore } from './ranking/score'
 
 export interface HitRow extends OrderedMatch {
@@ -50,11 +49,10 @@ const AT_ONCE = 50
 
 /** The hits of rows, in order, by sequence number. Deleted documents are left out. */
 export async function buildHits(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   rows: HitRow[],
   search: HitContext,
-  pace: Pace,
 ): Promise<Map<number, Hit>> {
   const hits = new Map<number, Hit>()
   const { schema } = context
@@ -67,9 +65,9 @@ export async function buildHits(
   let characters = 0
   for (let from = 0; from < rows.length; from += AT_ONCE) {
     // Ignore the result: even a search that was cut off returns its hits.
-    if (from > 0) await pace.rest()
+    if (from > 0) await context.pace.rest()
     const some = rows.slice(from, from + AT_ONCE)
-    addHits(context, request, some, { ...search, matchers }, hits, pace)
+    addHits(context, request, some, { ...search, matchers }, hits)
     // Both forms of the highlights have the same texts.
     const forms = request.highlight.v1 ? 2 : 1
     for (const hit of some.map(({ seq }) => hits.get(seq))) {
@@ -85,7 +83,7 @@ export async function buildHits(
   if (context.joins !== undefined) {
     const shown = new Map([...hits].map(([seq, { document }]) => [seq, document]))
     const fields = { include: request.includeFields, exclude: request.excludeFields }
-    await attachJoins(context, shown, fields, pace)
+    await attachJoins(context, shown, fields)
   }
   return hits
 }
@@ -107,12 +105,11 @@ function lengthOf(value: unknown): number {
 }
 
 function addHits(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   rows: HitRow[],
   search: HitContext & { matchers: Matchers },
   hits: Map<number, Hit>,
-  pace: Pace,
 ): void {
   const { includeFields, excludeFields } = request
   const { matchers } = search
@@ -123,7 +120,7 @@ function addHits(
     rows.map(({ seq }) => seq),
     withoutVectors,
   )
-  const distances = geoDistances(context, rows, search.sort, pace)
+  const distances = geoDistances(context, rows, search.sort)
   for (const row of rows) {
     const document = documents.get(row.seq)
     if (document === undefined) continue
@@ -209,16 +206,15 @@ function matchInfo(
 
 /** Whole metres from each geopoint that the hits are sorted by, by sequence number. */
 function geoDistances(
-  context: SearchContext,
+  context: Running,
   rows: HitRow[],
   sort: SortKey[],
-  pace: Pace,
 ): Map<number, Record<string, number>> {
   const distances = new Map<number, Record<string, number>>()
   const set = setOf(rows.map(({ seq }) => seq))
   for (const key of sort) {
     if (key.kind !== 'geopoint') continue
-    const blockOf = blocksOf(context, [key.field], pace)
+    const blockOf = blocksOf(context, [key.field])
     for (const [number, offsets] of set) {
       const block = blockOf(key.field, number, offsets)
       for (const at of offsets) {

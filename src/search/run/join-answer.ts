@@ -31,7 +31,7 @@ import type {
   SearchScope,
 } from '../types'
 import { equalCandidates } from './candidates'
-import type { SearchContext } from './context'
+import { type Running, runningAt, type SearchContext } from './context'
 import { asJoined, countFacets, joinedRequest } from './facets'
 import { attachJoins } from './join-attach'
 import { bracketed, hasJoins, Joins, referring } from './joins'
@@ -75,7 +75,7 @@ export const answerJoin = (
       await prepareFilters(context.schema, [filterBy], restOf(pace))
       // A condition that is wrong is an error even without documents.
       const filter = new Filter(context.schema, filterBy, documents)
-      const asked = { context: joined, keyField, filter, pace }
+      const asked = { context: runningAt(joined, pace), keyField, filter }
       if (want === 'keys') return { ...answer, keys: await keysWhere(asked) }
       if ('facets' in want) return { ...answer, facets: await facetsOf(asked, want.facets) }
       if ('related' in want) return { ...answer, seqs: documentsIn(await relatedPairs(asked, want.related)) }
@@ -88,11 +88,10 @@ export const answerJoin = (
   })
 
 interface KeySearch {
-  context: SearchContext
+  context: Running
   /** the field here that has the keys */
   keyField: string
   filter: Filter
-  pace: Pace
 }
 
 /** A context with the joins of these parameters, evaluated; the same one if they have none. */
@@ -146,11 +145,12 @@ function conjuncts(node: FilterNode | undefined): FilterNode[] {
 const timedOut = (): ApiError => new ApiError(408, 'Request Timeout')
 
 /** The keys of the documents that pass the filter. @throws ApiError 408, since part of them would be a wrong answer */
-async function keysWhere({ context, keyField, filter, pace }: KeySearch): Promise<string[]> {
+async function keysWhere({ context, keyField, filter }: KeySearch): Promise<string[]> {
+  const { pace } = context
   const keys = new Set<string>()
   const keyed = keysIn(keyField, 'seq')
-  const set = await filteredIn(context, filter, await allDocuments(context, pace), pace)
-  for await (const relation of partsOf(set)(pace)) {
+  const set = await filteredIn(context, filter, await allDocuments(context))
+  for await (const relation of partsOf(set, context.pace)) {
     const query = join([
       fragment('SELECT DISTINCT json_quote(k.key) AS key FROM ('),
       relation,
@@ -177,18 +177,18 @@ interface Pair {
 
 /** Facets of these documents. The conditions on documents here hold for them. */
 async function facetsOf(asked: KeySearch, question: FacetQuestion): Promise<FacetCounts[]> {
-  const { context, pace } = asked
+  const { context } = asked
   const request = joinedRequest(context, question)
   const among = equalCandidates(setOf(await passing(asked, question.seqs)))
-  const counted = await countFacets(context, request, among, async () => among, pace)
-  if (pace.cutoff) throw timedOut()
+  const counted = await countFacets(context, request, among, async () => among)
+  if (context.pace.cutoff) throw timedOut()
   return asJoined(context, request, counted, question)
 }
 
 /** The documents with one of the keys that pass the filter, oldest first. */
 async function relatedPairs(asked: KeySearch, keys: string[]): Promise<Pair[]> {
-  const { context, keyField, pace } = asked
-  const { sql } = context
+  const { context, keyField } = asked
+  const { sql, pace } = context
   const relation = keysIn(keyField)
   const all: Pair[] = []
   for (const list of keys) {
@@ -212,9 +212,9 @@ async function relatedPairs(asked: KeySearch, keys: string[]): Promise<Pair[]> {
 }
 
 /** Which of these documents pass the filter. */
-async function passing({ context, filter, pace }: KeySearch, seqs: readonly number[]): Promise<number[]> {
-  const passed = await filteredIn(context, filter, setOf([...new Set(seqs)]), pace)
-  if (pace.cutoff) throw timedOut()
+async function passing({ context, filter }: KeySearch, seqs: readonly number[]): Promise<number[]> {
+  const passed = await filteredIn(context, filter, setOf([...new Set(seqs)]))
+  if (context.pace.cutoff) throw timedOut()
   return seqsOf(passed)
 }
 
@@ -226,12 +226,12 @@ const tooMany = ({ schema }: SearchContext, most: number): ApiError =>
 
 /** Places of documents in an order, from 0. Equal documents share a place. */
 async function placesIn(
-  { context, pace }: KeySearch,
+  { context }: KeySearch,
   seqs: readonly number[],
   sortBy: string,
 ): Promise<Map<number, number>> {
   if (seqs.length > MAX_JOIN_SORTED) throw tooMany(context, MAX_JOIN_SORTED)
-  const { sql, schema } = context
+  const { sql, schema, pace } = context
   const split = splitSort(sortBy)
   const [first] = split
   if (split.length === 1 && first!.name === 'id') {
@@ -247,7 +247,7 @@ async function placesIn(
   const set = setOf(seqs)
   const sort = parseSort(split, schema)
   checkOrder(context, sort)
-  const { order } = await orderingOf(context, sort, { text: false, vector: false, set }, pace)
+  const { order } = await orderingOf(context, sort, { text: false, vector: false, set })
   const placed = await firstOf(set, order, seqs.length, pace)
   const places = new Map<number, number>()
   for (const [at, { seq, keys }] of placed.entries()) {
@@ -279,7 +279,7 @@ async function documentsOf(
   pairs: Pair[],
   { include, exclude, sortBy, limit }: DocumentQuestion,
 ): Promise<Pick<JoinAnswer, 'related' | 'documents'>> {
-  const { context, pace } = asked
+  const { context } = asked
   if (sortBy !== '') {
     const places = await placesIn(asked, documentsIn(pairs), sortBy)
     pairs.sort((a, b) => places.get(a.seq)! - places.get(b.seq)! || a.seq - b.seq)
@@ -307,7 +307,7 @@ async function documentsOf(
       project(document, include, exclude),
     ]),
   )
-  await attachJoins(context, shown, { include, exclude }, pace)
+  await attachJoins(context, shown, { include, exclude })
   const places = new Map([...shown.keys()].map((seq, place) => [seq, place]))
   return {
     documents: [...shown.values()],
@@ -350,7 +350,7 @@ export async function joining(
   const limits = { until: performance.now() + CUTOFF_MS, depth: MAX_JOIN_DEPTH }
   const joined = await withJoins(context, params, atHome(context, scope), limits)
   const attach = (shown: Map<number, Document>): Promise<void> =>
-    attachJoins(joined, shown, { include, exclude }, new Pace(others))
+    attachJoins(runningAt(joined, new Pace(others)), shown, { include, exclude })
   return { joins: joined.joins?.documents, attach }
 }
 

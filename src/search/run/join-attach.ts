@@ -10,10 +10,9 @@ import { findField } from '../schema/schema'
 import { leaves } from '../schema/values'
 import { atOnce } from '../steps'
 import type { Document, DocumentQuestion, JoinPlace } from '../types'
-import type { SearchContext } from './context'
+import type { Running, SearchContext } from './context'
 import { bracketed, excludesIn, includesIn, type JoinInclude, type Joins, type Relation } from './joins'
 import { setOf } from './match-set'
-import type { Pace } from './pace'
 
 type Json = Record<string, unknown>
 
@@ -42,10 +41,9 @@ interface Joined {
  * @throws ApiError 400 for a malformed or impossible join
  */
 export async function attachJoins(
-  context: SearchContext,
+  context: Running,
   shown: ReadonlyMap<number, Document>,
   fields: { include: string; exclude: string },
-  pace: Pace,
 ): Promise<void> {
   const { joins } = context
   if (joins === undefined || shown.size === 0) return
@@ -58,7 +56,7 @@ export async function attachJoins(
   const wanted = includes
     .map((include) => ({ include, exclude: excluded(include) }))
     .filter(({ exclude }) => !splitOutside(exclude).includes('*'))
-  const all = await pace.away(
+  const all = await context.pace.away(
     mapFew(wanted, AT_ONCE, ({ include, exclude }) =>
       relatedDocuments(context, joins, include, exclude, [...shown.keys()]),
     ),

@@ -14,7 +14,7 @@ import {
   unscoredIn,
   weightOfWords,
 } from './candidates'
-import type { SearchContext } from './context'
+import type { Running } from './context'
 import { filteredIn, type MatchSet, type Parts, setOf, sizeOf } from './match-set'
 import type { Pace } from './pace'
 
@@ -43,13 +43,13 @@ export const wordsOf = ({ match, table }: Pick<TextMatch, 'match' | 'table'>): W
 })
 
 /** Reads the matches that are not in memory. When the search is cut off, the oldest are missing. */
-export async function allMatches(context: SearchContext, asked: WordQuestion, pace: Pace): Promise<Matches> {
-  const ends = pace.ends(context.sql)
+export async function allMatches(context: Running, asked: WordQuestion): Promise<Matches> {
+  const ends = context.pace.ends(context.sql)
   const kept = context.columns.matches.open(asked.key)
   const blocks = new Map<number, Offsets>()
   let missing: Range | undefined
   const read = async () => {
-    if (missing !== undefined) await readInto(blocks, context, kept, asked, missing, pace)
+    if (missing !== undefined) await readInto(blocks, context, kept, asked, missing)
     missing = undefined
   }
   for (const number of numbersIn(ends)) {
@@ -73,17 +73,20 @@ function* numbersIn({ low, high }: Range): Generator<number> {
 
 async function readInto(
   blocks: Map<number, Offsets>,
-  context: SearchContext,
+  context: Running,
   kept: KeptMatches,
   { key, relation, collects, weight = 1 }: WordQuestion,
   missing: Range,
-  pace: Pace,
 ): Promise<void> {
   const { sql, columns } = context
   // A block that is written while others are read is read again by the next search.
   const { writes } = columns.matches
-  for await (const range of ranges(sql, pace, FIRST_WIDTH, { within: missing, atOnce: collects, weight })) {
-    const found = setOf(listOf(sql, relation, range, pace))
+  for await (const range of ranges(context, FIRST_WIDTH, {
+    within: missing,
+    atOnce: collects,
+    weight,
+  })) {
+    const found = setOf(listOf(sql, relation, range, context.pace))
     for (const number of numbersIn(range)) {
       const own = found.get(number) ?? new Uint16Array(0)
       // A previous range may have had the newer part of the block.
@@ -127,39 +130,33 @@ const KNOWN = new WeakMap<Conditions, Map<string, Matches>>()
 
 /** The matches that meet the conditions, found once for these. */
 export async function filteredMatches(
-  context: SearchContext,
+  context: Running,
   match: TextMatch,
   conditions: Conditions,
-  pace: Pace,
 ): Promise<Matches> {
   const words = wordsOf(match)
-  if (conditions.isAll) return allMatches(context, words, pace)
+  if (conditions.isAll) return allMatches(context, words)
   const of = KNOWN.get(conditions) ?? new Map<string, Matches>()
   KNOWN.set(conditions, of)
   const known = of.get(words.key)
   if (known !== undefined) return known
-  const all = await allMatches(context, words, pace)
-  const set = await conditions.among(all.set, pace)
+  const all = await allMatches(context, words)
+  const set = await conditions.among(all.set)
   const matches = { set, size: sizeOf(set) }
-  if (!pace.cutoff) of.set(words.key, matches)
+  if (!context.pace.cutoff) of.set(words.key, matches)
   return matches
 }
 
 /** The same with scores, in parts. */
 export async function scoredMatches(
-  context: SearchContext,
+  context: Running,
   match: TextMatch,
   conditions: Conditions,
-  pace: Pace,
 ): Promise<Parts> {
-  if (conditions.isAll) return textMatches(context.sql, match)
-  return textMatches(context.sql, match, isIn((await filteredMatches(context, match, conditions, pace)).set))
+  if (conditions.isAll) return textMatches(context, match)
+  return textMatches(context, match, isIn((await filteredMatches(context, match, conditions)).set))
 }
 
 /** The documents of a set that pass a filter without joins. @throws ApiError 400 */
-export const passingOf = (
-  context: SearchContext,
-  filterBy: string,
-  set: MatchSet,
-  pace: Pace,
-): Promise<MatchSet> => filteredIn(context, new Filter(context.schema, filterBy), set, pace)
+export const passingOf = (context: Running, filterBy: string, set: MatchSet): Promise<MatchSet> =>
+  filteredIn(context, new Filter(context.schema, filterBy), set)

@@ -22,11 +22,10 @@ import {
   type OrderedMatch,
   type Top,
 } from './candidates'
-import type { SearchContext } from './context'
+import type { Running, SearchContext } from './context'
 import { blend, CONTEXT_WEIGHT, type ScoredWords } from './fusion'
 import { filteredMatches, scoredMatches } from './kept-matches'
 import { windowOf } from './order'
-import type { Pace } from './pace'
 import {
   correct,
   idealScore,
@@ -66,34 +65,32 @@ export interface KeywordSearch {
  * @returns undefined when the query has no word to look for
  */
 export async function planKeywordSearch(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   query: ParsedQuery,
   filter: Conditions,
   { top, ranked, gathers }: { top: Top | undefined; ranked: boolean; gathers: boolean },
-  pace: Pace,
 ): Promise<KeywordSearch | undefined> {
   if (query.terms.length === 0 || request.queryFields.length === 0) return undefined
-  const { sql } = context
   const read = async (planned: Pick<KeywordSearch, 'terms' | 'match' | 'index'>): Promise<KeywordSearch> => {
     if (ranked) return { ...planned, found: undefined }
-    const parts = await scoredMatches(context, planned.match, filter, pace)
+    const parts = await scoredMatches(context, planned.match, filter)
     if (gathers) {
-      const matches = await gatherScores(sql, parts, pace)
+      const matches = await gatherScores(context, parts)
       return { ...planned, found: matches.size, matches }
     }
     if (top !== undefined) {
       const { offset, limit, sort } = top
-      const { best, found } = await bestByScore(sql, parts, offset + limit, sort.length === 1, pace)
-      const { rows } = await windowOf(context, candidatesOf(best, true, false), sort, top, pace)
+      const { best, found } = await bestByScore(context, parts, offset + limit, sort.length === 1)
+      const { rows } = await windowOf(context, candidatesOf(best, true, false), sort, top)
       return { ...planned, found, rows }
     }
-    const { size } = await filteredMatches(context, planned.match, filter, pace)
+    const { size } = await filteredMatches(context, planned.match, filter)
     return { ...planned, found: size }
   }
 
   if (request.dropTokensThreshold <= context.count()) {
-    const plain = await planPlainSearch(context, request, query, filter, undefined, pace)
+    const plain = await planPlainSearch(context, request, query, filter, undefined)
     return plain && read({ terms: plain.terms, match: plain.match, index: plain.index })
   }
   const anyWord = (some: Term[]) => {
@@ -136,11 +133,10 @@ export const requireInfix = (schema: StoredSchema, fields: Field[]): FieldSlot[]
  * @throws ApiError 400 for a field without an infix index, and what `pace` throws
  */
 export async function withInfix(
-  context: SearchContext,
+  context: Running,
   { infix: { extra } }: SearchRequest,
   query: ParsedQuery,
   fields: Field[],
-  pace: Pace,
 ): Promise<ParsedQuery> {
   if (fields.length === 0) return query
   const { sql, schema } = context
@@ -153,12 +149,15 @@ export async function withInfix(
     const part = term.tokens[0]!
     const words = new Set<string>()
     for (const slot of slots) {
-      const rows = pace.query<{ word: string }>(sql, wordsAround(slot, part, extra, limit, vocabulary))
+      const rows = context.pace.query<{ word: string }>(
+        sql,
+        wordsAround(slot, part, extra, limit, vocabulary),
+      )
       for (const { word } of rows) if (word !== part && words.size < limit) words.add(word)
-      await pace.rest()
+      await context.pace.rest()
     }
     expanded.set(term, { ...term, corrections: [...term.corrections, ...words] })
-    if (pace.cutoff) break
+    if (context.pace.cutoff) break
   }
   return { ...query, terms: query.terms.map((term) => expanded.get(term) ?? term) }
 }
@@ -199,35 +198,32 @@ export const contextFits = (context: SearchContext, { contextQ }: SearchRequest)
  * @throws ApiError 422 when they are too many
  */
 export async function questionWords(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   { query, keyword, filter }: WordQuery,
-  pace: Pace,
 ): Promise<ScoredWords> {
-  const { sql } = context
   const isEmpty = request.fusion === 'score' && informativeWords(keyword.terms) === 0
   const withContext = hasContext(request, keyword)
-  const load = async () => gatherScores(sql, await scoredMatches(context, keyword.match, filter, pace), pace)
+  const load = async () => gatherScores(context, await scoredMatches(context, keyword.match, filter))
   const matches = isEmpty ? new Gathered() : (keyword.matches ?? (await load()))
   const asked =
     !isEmpty && (request.fusion === 'score' || withContext)
       ? scored(matches, weighWords(context, request.index, keyword.terms))
       : { matches, ideal: 0 }
   if (!withContext || matches.size > MOST_WITH_CONTEXT) return asked
-  return blend(asked, await saidBefore(context, request, { query, filter }, pace), CONTEXT_WEIGHT)
+  return blend(asked, await saidBefore(context, request, { query, filter }), CONTEXT_WEIGHT)
 }
 
 async function saidBefore(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   { query, filter }: Pick<WordQuery, 'query' | 'filter'>,
-  pace: Pace,
 ): Promise<ScoredWords> {
   const { terms } = queryOf(context, { ...request, q: request.contextQ })
   if (informativeWords(terms) === 0) return { matches: new Gathered(), ideal: 0 }
   const match = matchOfAny(context, request, { ...query, terms }, terms)
-  const parts = await scoredMatches(context, match, filter, pace)
-  const { best } = await bestByScore(context.sql, parts, MOST_OF_CONTEXT, true, pace)
+  const parts = await scoredMatches(context, match, filter)
+  const { best } = await bestByScore(context, parts, MOST_OF_CONTEXT, true)
   return scored(best, weighWords(context, request.index, terms))
 }
 

@@ -7,14 +7,14 @@ import type { Filter } from '../filter/filter'
 import { fragment, type SqlFragment } from '../fragment'
 import { BLOCK, type Block, type Offsets } from '../schema/column'
 import type { Field } from '../types'
-import type { SearchContext } from './context'
+import type { Running } from './context'
 import type { Pace } from './pace'
 
 /** By the number of a block: the documents of it that match. The newest block comes first. */
 export type MatchSet = ReadonlyMap<number, Offsets>
 
 /** Relations of matches, each small enough for one statement. */
-export type Parts = (pace: Pace) => AsyncIterable<SqlFragment>
+export type Parts = AsyncIterable<SqlFragment>
 
 /** Reading a block's values from memory takes about as long as SQLite takes for this many rows. */
 const ROWS_A_BLOCK = BLOCK / 64
@@ -23,11 +23,7 @@ const ROWS_A_BLOCK = BLOCK / 64
 export type BlockOf = (field: Field, number: number, wanted?: Offsets) => Block
 
 /** Reads the values of fields. */
-export function blocksOf(
-  { sql, schema, columns }: SearchContext,
-  fields: readonly Field[],
-  pace: Pace,
-): BlockOf {
+export function blocksOf({ sql, schema, columns, pace }: Running, fields: readonly Field[]): BlockOf {
   const known = columns.columns(schema, [...new Set(fields)])
   const byName = new Map(known.map((column) => [column.field.name, column]))
   return (field, number, wanted) => columns.block(sql, byName.get(field.name)!, number, pace.query, wanted)
@@ -57,15 +53,15 @@ export const sizeOf = (set: MatchSet): number => {
 }
 
 /** Every document, unless the search is cut off. */
-export async function allDocuments(context: SearchContext, pace: Pace): Promise<MatchSet> {
+export async function allDocuments(context: Running): Promise<MatchSet> {
   const { sql, schema, columns } = context
-  const { low, high } = pace.ends(sql)
+  const { low, high } = context.pace.ends(sql)
   const set = new Map<number, Offsets>()
   for (let number = Math.floor(high / BLOCK); number >= Math.floor(low / BLOCK); number--) {
-    const offsets = columns.present(sql, schema, context.count(), number, pace.query)
+    const offsets = columns.present(sql, schema, context.count(), number, context.pace.query)
     if (offsets.length > 0) set.set(number, offsets)
-    pace.countRows(ROWS_A_BLOCK)
-    if (!(await pace.rest())) break
+    context.pace.countRows(ROWS_A_BLOCK)
+    if (!(await context.pace.rest())) break
   }
   return set
 }
@@ -75,10 +71,9 @@ export async function allDocuments(context: SearchContext, pace: Pace): Promise<
  * @param visit is told of each block that was tested: all of them, unless the search is cut off
  */
 export async function filteredIn(
-  { sql, columns }: SearchContext,
+  { sql, columns, pace }: Running,
   filter: Filter,
   set: MatchSet,
-  pace: Pace,
   visit: (number: number, offsets: Offsets, passed: Offsets) => void = () => {},
 ): Promise<MatchSet> {
   const passing = new Map<number, Offsets>()
@@ -157,25 +152,15 @@ export const seqsOf = (set: MatchSet): number[] =>
   [...set].flatMap(([number, offsets]) => Array.from(offsets, (at) => number * BLOCK + at))
 
 /** Matches as relations without scores, so many blocks together that they have about as many documents as one. */
-export const partsOf = (set: MatchSet): Parts =>
-  async function* (pace) {
-    let seqs: number[] = []
-    const part = () => fragment('SELECT value AS seq FROM json_each(?)', JSON.stringify(seqs))
-    for (const [number, offsets] of set) {
-      for (const at of offsets) seqs.push(number * BLOCK + at)
-      if (seqs.length < BLOCK / 2) continue
-      yield part()
-      seqs = []
-      if (!(await pace.rest())) return
-    }
-    if (seqs.length > 0) yield part()
+export async function* partsOf(set: MatchSet, pace: Pace): AsyncGenerator<SqlFragment> {
+  let seqs: number[] = []
+  const part = () => fragment('SELECT value AS seq FROM json_each(?)', JSON.stringify(seqs))
+  for (const [number, offsets] of set) {
+    for (const at of offsets) seqs.push(number * BLOCK + at)
+    if (seqs.length < BLOCK / 2) continue
+    yield part()
+    seqs = []
+    if (!(await pace.rest())) return
   }
-
-/** Finds matches at most once. */
-export function once<Found>(find: (pace: Pace) => Promise<Found>): (pace: Pace) => Promise<Found> {
-  let found: Promise<Found> | undefined
-  return (pace) => {
-    found ??= find(pace)
-    return found
-  }
+  if (seqs.length > 0) yield part()
 }

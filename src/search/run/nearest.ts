@@ -12,10 +12,9 @@ import { atOnce } from '../steps'
 import type { EmbedConfig, Field, SearchScope } from '../types'
 import type { Candidates, Neighbour, Report, Restriction, Wanted } from '../vectors/vector-index'
 import type { Conditions, Top } from './candidates'
-import type { SearchContext } from './context'
+import type { Running, SearchContext } from './context'
 import { CONTEXT_WEIGHT } from './fusion'
 import { seqsOf, setOf } from './match-set'
-import type { Pace } from './pace'
 
 export interface VectorSearch {
   field: Field
@@ -171,16 +170,17 @@ export async function seekNeighbours(
  * @param candidates from `seekNeighbours`
  */
 export async function nearestNeighbours(
-  context: SearchContext,
+  context: Running,
   search: VectorSearch,
   filter: Conditions,
   k: number,
-  pace: Pace,
   candidates?: Candidates,
 ): Promise<Neighbour[]> {
-  const allowed = await allowedBy(filter, pace, candidates)
+  const allowed = await allowedBy(filter, candidates)
   const more = search.except === undefined ? 0 : 1
-  const all = await pace.through(context.vectors(search.field).search(search.vector, k + more, allowed))
+  const all = await context.pace.through(
+    context.vectors(search.field).search(search.vector, k + more, allowed),
+  )
   const found = all.filter(({ seq }) => seq !== search.except).slice(0, k)
   const threshold = search.distanceThreshold
   return threshold === undefined ? found : found.filter(({ distance }) => distance <= threshold)
@@ -188,22 +188,21 @@ export async function nearestNeighbours(
 
 /** The exact distances of documents that have a vector, nearest first. */
 export const measured = (
-  context: SearchContext,
+  context: Running,
   { field, vector }: VectorSearch,
   seqs: readonly number[],
-  pace: Pace,
-): Promise<Neighbour[]> => pace.through(context.vectors(field).search(vector, seqs.length, new Set(seqs)))
+): Promise<Neighbour[]> =>
+  context.pace.through(context.vectors(field).search(vector, seqs.length, new Set(seqs)))
 
 /** The distance of each document, NaN for one without a vector or beyond the threshold. */
 export async function distancesTo(
-  context: SearchContext,
+  context: Running,
   search: VectorSearch,
   seqs: readonly number[],
-  pace: Pace,
 ): Promise<number[]> {
   const { distanceThreshold = Number.POSITIVE_INFINITY } = search
   const distances = new Map<number, number>()
-  for (const { seq, distance } of await measured(context, search, seqs, pace)) {
+  for (const { seq, distance } of await measured(context, search, seqs)) {
     if (distance <= distanceThreshold) distances.set(seq, distance)
   }
   return seqs.map((seq) => distances.get(seq) ?? Number.NaN)
@@ -211,11 +210,10 @@ export async function distancesTo(
 
 async function allowedBy(
   filter: Conditions,
-  pace: Pace,
   candidates: Candidates | undefined,
 ): Promise<ReadonlySet<number> | undefined> {
   if (filter.isAll) return candidates
-  const passed = candidates === undefined ? filter.set(pace) : filter.among(setOf([...candidates]), pace)
+  const passed = candidates === undefined ? filter.set() : filter.among(setOf([...candidates]))
   return new Set(seqsOf(await passed))
 }
 

@@ -18,7 +18,7 @@ import {
   type OrderedMatch,
   type Scores,
 } from './candidates'
-import type { SearchContext } from './context'
+import type { Running, SearchContext } from './context'
 import { shownOf } from './join-attach'
 import { passingOf } from './kept-matches'
 import { type BlockOf, blocksOf, eachBlock, type MatchSet, minus, seqsOf, setOf, sizeOf } from './match-set'
@@ -61,18 +61,17 @@ const LAST = Number.NEGATIVE_INFINITY
  * @throws ApiError 422 for more matches than are ranked together
  */
 export async function orderingOf(
-  context: SearchContext,
+  context: Running,
   sort: readonly SortKey[],
   asked: Ordered,
-  pace: Pace,
 ): Promise<Ordering> {
   const { set, fit } = asked
   const fields = sort.flatMap((key) => (key.kind === 'field' || key.kind === 'geopoint' ? [key.field] : []))
-  const blockOf = blocksOf(context, fields, pace)
+  const blockOf = blocksOf(context, fields)
   const keys: KeyOrder[] = []
   let vectors = 0
   let distances: BlockNumbers | undefined
-  const found = await asked.gathered?.(pace)
+  const found = await asked.gathered?.()
   for (const key of sort) {
     const sign = key.direction === 'ASC' ? -1 : 1
     switch (key.kind) {
@@ -89,25 +88,25 @@ export async function orderingOf(
         keys.push(byDistance(key, blockOf))
         break
       case 'eval':
-        keys.push(byNumbers(await scoresOf(context, key.cases, set, pace), sign, LAST))
+        keys.push(byNumbers(await scoresOf(context, key.cases, set), sign, LAST))
         break
       case 'joined': {
-        const bySeq = await ranks(context, key, seqsOf(set), pace)
-        const numbers = await pace.through(numbersOf([...bySeq.keys()], [...bySeq.values()]))
+        const bySeq = await ranks(context, key, seqsOf(set))
+        const numbers = await context.pace.through(numbersOf([...bySeq.keys()], [...bySeq.values()]))
         keys.push(byNumbers(numbers, -1, LAST))
         break
       }
       case 'vector_query': {
         const seqs = seqsOf(set)
-        const measured = await distancesTo(context, asked.sortVectors![vectors++]!, seqs, pace)
-        const numbers = await pace.through(numbersOf(seqs, measured))
+        const measured = await distancesTo(context, asked.sortVectors![vectors++]!, seqs)
+        const numbers = await context.pace.through(numbersOf(seqs, measured))
         distances ??= numbers
         keys.push(byNumbers(numbers, sign, LAST))
         break
       }
       case 'text_match':
       case 'vector_distance':
-        keys.push(await byMatch(key, { ...asked, found }, pace))
+        keys.push(await byMatch(key, { ...asked, found }, context.pace))
         break
       case 'group_found':
         keys.push(equal)
@@ -171,13 +170,13 @@ async function byMatch(
   const sign = key.direction === 'ASC' ? -1 : 1
   const isText = key.kind === 'text_match'
   if (key.buckets !== undefined) {
-    const gathered = found ?? (await gatheredOf(set, await fit?.all(pace), pace))
+    const gathered = found ?? (await gatheredOf(set, await fit?.all(), pace))
     // The first part is the best one.
     const parts = await pace.through(gathered.bucketsOf(key.buckets, text && vector))
     return numbered(parts, isText ? -sign : sign, gathered)
   }
   if (!(isText ? text : vector)) return equal
-  if (found === undefined) return scoresLast ? equal : byScore(await fit!.all(pace), sign)
+  if (found === undefined) return scoresLast ? equal : byScore(await fit!.all(), sign)
   if (!isText) return numbered(found.distances, sign, found)
   // FTS5's BM25 is best when lowest. A fused score is best when highest.
   return vector ? numbered(found.fused, sign, found) : numbered(found.scores, -sign, found)
@@ -199,15 +198,14 @@ async function gatheredOf(set: MatchSet, scores: Scores | undefined, pace: Pace)
 
 /** The scores of `_eval`: of the first condition that a document meets. */
 async function scoresOf(
-  context: SearchContext,
+  context: Running,
   cases: readonly { filter: string; score: number }[],
   set: MatchSet,
-  pace: Pace,
 ): Promise<BlockNumbers> {
   const scores = new Map([...set.keys()].map((number) => [number, new Float64Array(BLOCK)]))
   let left = set
   for (const { filter, score } of cases) {
-    const passed = await passingOf(context, filter, left, pace)
+    const passed = await passingOf(context, filter, left)
     for (const [number, offsets] of passed) for (const at of offsets) scores.get(number)![at] = score
     left = minus(left, passed)
   }
@@ -216,19 +214,18 @@ async function scoresOf(
 
 /** By sequence number, the rank of a document's best related one. Documents without any have none. */
 async function ranks(
-  context: SearchContext,
+  context: Running,
   { collection, sortBy }: JoinedKey,
   seqs: readonly number[],
-  pace: Pace,
 ): Promise<Map<number, number>> {
   const joins = context.joins!
   const place = joins.place(collection, 'sort_by')
   const found = new Map<number, number>()
-  const { on } = await pace.away(joins.relation(place))
+  const { on } = await context.pace.away(joins.relation(place))
   for (const [filter, group] of shownOf(context, joins, place, seqs)) {
     const keys = joins.keysOf(group, on)
     const lists = jsonLists(new Set(keys.map(({ key }) => key)))
-    const answer = await pace.away(joins.ask(place, { filter, want: { sortBy, keys: lists } }))
+    const answer = await context.pace.away(joins.ask(place, { filter, want: { sortBy, keys: lists } }))
     const byKey = new Map(answer.ranks)
     for (const { seq, key } of keys) {
       const rank = byKey.get(key)
@@ -488,24 +485,23 @@ const MOST_TIED = 64
 
 /** A window of the matches, and how many there are. */
 export async function windowOf(
-  context: SearchContext,
+  context: Running,
   candidates: Candidates,
   sort: readonly SortKey[],
   { offset, limit }: Window,
-  pace: Pace,
   sortVectors?: VectorSearch[],
 ): Promise<{ rows: OrderedMatch[]; found: number }> {
-  const set = await candidates.set(pace)
+  const set = await candidates.set()
   const found = candidates.found ?? sizeOf(set)
   if (limit <= 0) return { rows: [], found }
   const key = candidates.fit === undefined ? -1 : sort.findIndex(({ kind }) => kind === 'text_match')
   const text = sort[key]
   const isLast = key > 0 && text!.direction === 'DESC' && 'buckets' in text! && text.buckets === undefined
   const asked = { ...candidates, set, sortVectors, scoresLast: isLast }
-  const { order, rowsOf } = await orderingOf(context, sort, asked, pace)
-  const first = await firstOf(set, order, offset + limit, pace)
+  const { order, rowsOf } = await orderingOf(context, sort, asked)
+  const first = await firstOf(set, order, offset + limit, context.pace)
   const rows = isLast
-    ? await withTies(candidates.fit!, set, order, { first, offset, sort, key }, pace)
+    ? await withTies(candidates.fit!, set, order, { first, offset, sort, key }, context.pace)
     : first.slice(offset).map(({ seq }) => seq)
   return { rows: rowsOf(rows), found }
 }

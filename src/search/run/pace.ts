@@ -307,17 +307,3 @@ export class Pace {
     return this.#limit - (performance.now() - this.#started)
   }
 }
-
-/** Runs work at a pace of its own, before the search that needs it. */
-export type Pacing = <Result>(work: (pace: Pace) => Promise<Result>) => Promise<Result>
-
-export const pacing =
-  (others: LongSearches, check: () => void, caller?: AbortSignal): Pacing =>
-  async (work) => {
-    const pace = new Pace(others, CUTOFF_MS, check, caller)
-    try {
-      return await work(pace)
-    } finally {
-      pace.end()
-    }
-  }

@@ -9,14 +9,13 @@ import { normalForm } from '../text/terms'
 import type { Field, SearchResult } from '../types'
 import { cosineDistance, dot, norm } from '../vectors/packed-vectors'
 import type { Candidates, OrderedMatch } from './candidates'
-import type { SearchContext } from './context'
+import type { Running } from './context'
 import { besidePinned, type Pinned, withPinned } from './curate'
 import { type GroupHit, type Groups, groupsOf, groupValues } from './grouping'
 import { buildHits, type HitContext, type HitRow } from './hits'
 import { blocksOf, setOf, sizeOf } from './match-set'
 import type { VectorSearch } from './nearest'
 import { windowOf } from './order'
-import type { Pace } from './pace'
 import type { TextScore } from './ranking/score'
 
 /** The matches, and how they were found. */
@@ -46,40 +45,34 @@ type Page = Pick<SearchResult, 'found' | 'found_docs' | 'hits' | 'grouped_hits'>
 }
 
 /** The hits or groups of the requested page. */
-export async function makePage(
-  context: SearchContext,
-  request: SearchRequest,
-  search: Found,
-  pace: Pace,
-): Promise<Page> {
+export async function makePage(context: Running, request: SearchRequest, search: Found): Promise<Page> {
   const { candidates, terms, index, pinned, texts, sortVectors } = search
   const sort = completeSort(request.sort, context.schema, candidates)
   const { text, vector } = candidates
   const hitContext: HitContext = { terms, index, text, vector, sort, texts }
   if (request.groupBy.length > 0) {
-    const groups = await groupsOf(context, request, { candidates, sort, pinned, sortVectors }, pace)
-    const page = await shownGroups(context, request, groups, hitContext, pace)
-    const found = candidates.found ?? sizeOf(await candidates.set(pace))
+    const groups = await groupsOf(context, request, { candidates, sort, pinned, sortVectors })
+    const page = await shownGroups(context, request, groups, hitContext)
+    const found = candidates.found ?? sizeOf(await candidates.set())
     return { ...page, found_docs: found, seqs: [] }
   }
-  if (search.top !== undefined) return shownPage(context, request, search.top, hitContext, pace)
+  if (search.top !== undefined) return shownPage(context, request, search.top, hitContext)
   const page = { offset: request.offset, limit: request.perPage }
-  const others = await windowOf(context, candidates, sort, besidePinned(page, pinned), pace, sortVectors)
-  return shownPage(context, request, withPinned(others, pinned, page), hitContext, pace)
+  const others = await windowOf(context, candidates, sort, besidePinned(page, pinned), sortVectors)
+  return shownPage(context, request, withPinned(others, pinned, page), hitContext)
 }
 
 /** The hits of a window of rows. */
 async function shownPage(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   { rows, found }: Windowed,
   hitContext: HitContext,
-  pace: Pace,
 ): Promise<Page> {
   const { by, lambda } = request.diversity
-  const shown = by === undefined ? rows : await diversified(context, lambda, by, rows, hitContext, pace)
-  await pace.rest()
-  const hits = await buildHits(context, request, shown, hitContext, pace)
+  const shown = by === undefined ? rows : await diversified(context, lambda, by, rows, hitContext)
+  await context.pace.rest()
+  const hits = await buildHits(context, request, shown, hitContext)
   return { found, hits: [...hits.values()], seqs: [...hits.keys()] }
 }
 
@@ -88,29 +81,27 @@ const TOP_K = 250
 
 /** Only the best matches: those up to the end of the page, at least TOP_K. */
 export async function bestMatches(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   search: Found,
-  pace: Pace,
 ): Promise<Candidates> {
   const { candidates, sortVectors } = search
   const sort = completeSort(request.sort, context.schema, candidates)
   const limit = Math.max(TOP_K, request.offset + request.perPage)
   const { rows } =
     (await search.first?.(limit)) ??
-    (await windowOf(context, candidates, sort, { offset: 0, limit }, pace, sortVectors))
+    (await windowOf(context, candidates, sort, { offset: 0, limit }, sortVectors))
   const set = setOf(rows.map(({ seq }) => seq))
   return { ...candidates, found: rows.length, set: async () => set }
 }
 
 async function shownGroups(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   groups: Groups,
   hitContext: HitContext,
-  pace: Pace,
 ): Promise<Pick<SearchResult, 'found' | 'grouped_hits'>> {
-  const hits = await buildHits(context, request, groups.rows, hitContext, pace)
+  const hits = await buildHits(context, request, groups.rows, hitContext)
   const grouped: NonNullable<SearchResult['grouped_hits']> = []
   let key: GroupHit['group_key'] | undefined
   for (const row of groups.rows) {
@@ -138,19 +129,20 @@ async function shownGroups(
 
 /** The requested page, after the first rows have been diversified. Pinned documents keep their places. */
 async function diversified(
-  context: SearchContext,
+  context: Running,
   lambda: number,
   { metrics, page }: Diversification,
   rows: readonly HitRow[],
   { sort, texts }: { sort: readonly SortKey[]; texts?: ReadonlyMap<number, TextScore> | undefined },
-  pace: Pace,
 ): Promise<HitRow[]> {
   const end = page.offset + page.limit
   const places = [...rows.slice(0, DIVERSIFIED).keys()].filter((place) => !rows[place]!.curated)
   const pool = places.map((place) => rows[place]!)
   const seqs = pool.map(({ seq }) => seq)
-  const alike = await similarities(context, metrics, seqs, pace)
-  const order = await marginalRelevance(relevances(pool, sort, texts), alike, lambda, () => pace.rest())
+  const alike = await similarities(context, metrics, seqs)
+  const order = await marginalRelevance(relevances(pool, sort, texts), alike, lambda, () =>
+    context.pace.rest(),
+  )
   const arranged = [...rows]
   for (const [index, place] of places.entries()) arranged[place] = pool[order[index]!]!
   return arranged.slice(page.offset, end)
@@ -217,51 +209,47 @@ const PRODUCTS_A_ROW = 256
 
 /** How alike two documents are, by their places among `seqs`. */
 async function similarities(
-  context: SearchContext,
+  context: Running,
   metrics: readonly Metric[],
   seqs: readonly number[],
-  pace: Pace,
 ): Promise<Similarity> {
   const each: Similarity[] = []
   for (const metric of metrics) {
-    await pace.rest()
+    await context.pace.rest()
     const { field, method, weight } = metric
     const alike =
-      method === 'vector_distance'
-        ? byVector(context, field, seqs, pace)
-        : byValues(context, field, method, seqs, pace)
+      method === 'vector_distance' ? byVector(context, field, seqs) : byValues(context, field, method, seqs)
     each.push((one, other) => weight * alike(one, other))
   }
   return (one, other) => each.reduce((sum, alike) => sum + alike(one, other), 0)
 }
 
 /** 1 minus the distance of two vectors; 0 where one is missing. */
-function byVector(context: SearchContext, field: Field, seqs: readonly number[], pace: Pace): Similarity {
+function byVector(context: Running, field: Field, seqs: readonly number[]): Similarity {
   const index = context.vectors(field)
   const vectors = seqs.map((seq) => index.get(seq))
   const norms = vectors.map((vector) => (vector ? norm(vector) : 0))
   return (one, other) => {
     const [a, b] = [vectors[one], vectors[other]]
     if (a === undefined || b === undefined) return 0
-    pace.countRows(a.length / PRODUCTS_A_ROW)
+    context.pace.countRows(a.length / PRODUCTS_A_ROW)
     return field.vec_dist === 'ip' ? dot(a, b) : 1 - cosineDistance(a, norms[one]!, b)
   }
 }
 
 /** Compares the values of two documents as sets; 0 where one has none. */
 function byValues(
-  context: SearchContext,
+  context: Running,
   field: Field,
   method: 'equality' | 'jaccard',
   seqs: readonly number[],
-  pace: Pace,
 ): Similarity {
-  const bySeq = diverseValues(context, field, seqs, pace)
+  const bySeq = diverseValues(context, field, seqs)
   const sets = seqs.map((seq) => bySeq.get(seq))
   return (one, other) => {
     const [a, b] = [sets[one], sets[other]]
     if (a === undefined || b === undefined) return 0
-    pace.countRows(a.size / LOOKUPS_A_ROW)
+    context.pace.countRows(a.size / LOOKUPS_A_ROW)
     let shared = 0
     for (const value of a) if (b.has(value)) shared++
     const all = a.size + b.size - shared
@@ -270,14 +258,9 @@ function byValues(
 }
 
 /** The values of a field as texts that are equal where the values are, by sequence number. */
-function diverseValues(
-  context: SearchContext,
-  field: Field,
-  seqs: readonly number[],
-  pace: Pace,
-): Map<number, Set<string>> {
+function diverseValues(context: Running, field: Field, seqs: readonly number[]): Map<number, Set<string>> {
   const rules = rulesOf(context.schema, field)
-  const blockOf = blocksOf(context, [field], pace)
+  const blockOf = blocksOf(context, [field])
   const values = new Map<number, Set<string>>()
   for (const [number, offsets] of setOf(seqs)) {
     const block = blockOf(field, number, offsets)

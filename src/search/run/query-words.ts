@@ -34,7 +34,7 @@ import {
 } from '../text/similar'
 import { hasSynonyms, withoutSynonyms, withSynonyms } from '../text/synonyms'
 import { TERMS } from '../text/terms'
-import type { SearchContext } from './context'
+import { type Running, runningAt, type SearchContext } from './context'
 import { LongSearches, Pace } from './pace'
 
 /** Matches documents with any of the terms. */
@@ -99,10 +99,9 @@ const RARE = 10
  * @returns undefined if there are none
  */
 export async function withSimilar(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   terms: readonly Term[],
-  pace: Pace,
 ): Promise<Term[] | undefined> {
   const { index, typos, queryFields, typoTokensThreshold } = request
   let any = false
@@ -110,7 +109,7 @@ export async function withSimilar(
   const isMixed = queryFields.some(
     ({ prefix, typos: own }) => prefix !== queryFields[0]!.prefix || own !== undefined,
   )
-  const vocabulary = vocabularyFor(context, index, pace, searchedColumns(context, request))
+  const vocabulary = vocabularyFor(context, index, searchedColumns(context, request))
   const single = terms.flatMap(({ tokens }) => (tokens.length === 1 ? tokens : []))
   const documentsOf = documentsIn(context, vocabulary, single)
   const rarest = Math.min(...single.map(documentsOf))
@@ -124,7 +123,7 @@ export async function withSimilar(
     any ||= words.length > 0
     all[at] = { ...term, corrections: [...term.corrections, ...words] }
     if (isMixed) all[at].typos = distancesOf(word, words, typosAllowed(word, typos))
-    if (!(await pace.rest())) break
+    if (!(await context.pace.rest())) break
   }
   return any ? all : undefined
 }
@@ -251,15 +250,15 @@ function documentsIn(
  * The words of an index, for typos.
  * @param columns where they must stand: a word that only other fields have would take the place of one that finds something
  */
-function vocabularyFor(context: SearchContext, index: TextIndex, pace: Pace, columns?: string): Vocabulary {
+function vocabularyFor(context: Running, index: TextIndex, columns?: string): Vocabulary {
   const { sql } = context
   const table = index.stems ? vocabularyOf(sql, index) : TERMS
   return {
     index,
     table,
     ...(columns !== undefined && { columns }),
-    read: <Row extends object>(query: SqlFragment) => pace.query<Row>(sql, query),
-    rest: () => pace.rest(),
+    read: <Row extends object>(query: SqlFragment) => context.pace.query<Row>(sql, query),
+    rest: () => context.pace.rest(),
   }
 }
 
@@ -280,7 +279,7 @@ export async function withoutMisspellings(
   if (model.words === undefined) return request
   await model.ready?.()
   const { documentsOf } = knownWords(context, request)
-  const vocabulary = vocabularyFor(context, WORDS, new Pace(new LongSearches()))
+  const vocabulary = vocabularyFor(runningAt(context, new Pace(new LongSearches())), WORDS)
   const corrected = await respelled(q, {
     language: model.words(),
     has: ({ folded }) => documentsOf([folded])(folded) > 0,
@@ -489,12 +488,7 @@ const PLAIN = /^[a-z0-9]+$/
  * The terms, and of the last one whether the index has longer words that begin with it. FTS5 first collects the places of all
  * of those, in each statement of a search.
  */
-export function withLongest(
-  context: SearchContext,
-  request: SearchRequest,
-  terms: Term[],
-  pace: Pace,
-): Term[] {
+export function withLongest(context: Running, request: SearchRequest, terms: Term[]): Term[] {
   const last = terms.at(-1)!
   const [word = '', ...more] = last.tokens
   if (!last.prefix || more.length > 0 || request.index.table !== WORDS.table || !PLAIN.test(word))
@@ -507,8 +501,8 @@ export function withLongest(
   const isNone = (rows: readonly object[]) => rows.length === 0
   // The table of terms is quick to ask, but it may have words that no document has any more, and lacks very long ones.
   const isLongest =
-    isNone(pace.query(context.sql, fragment(`SELECT 1 FROM ${TERMS} ${LONGER}`, word, word))) &&
-    isNone(readPlaces(context.sql, fragment(`SELECT 1 FROM word_instances ${LONGER}`, word, word), pace))
+    isNone(context.pace.query(context.sql, fragment(`SELECT 1 FROM ${TERMS} ${LONGER}`, word, word))) &&
+    isNone(readPlaces(context, fragment(`SELECT 1 FROM word_instances ${LONGER}`, word, word)))
   return isLongest ? terms.with(-1, { ...last, longest: word }) : terms
 }
 
@@ -516,7 +510,7 @@ export function withLongest(
  * Queries the places of words. Their table is made on first use: to ask for it each time would count as a write. It shows the index
  * in another form, so replies that were kept stay valid.
  */
-function readPlaces<Row extends object>(sql: SqlStorage, query: SqlFragment, pace: Pace): Row[] {
+function readPlaces<Row extends object>({ sql, pace }: Running, query: SqlFragment): Row[] {
   const read = () => pace.query<Row>(sql, query)
   try {
     return read()

@@ -24,13 +24,11 @@ import type { Term, TextMatch } from '../text/query'
 import type { Document, Hit, RerankInfo, SearchParameters } from '../types'
 import type { Neighbour } from '../vectors/vector-index'
 import { Gathered, gatherScores, type OrderedMatch, type Top, textMatchesIn } from './candidates'
-import type { SearchContext } from './context'
+import type { Running, SearchContext } from './context'
 import { besidePinned, type Pinned, withPinned } from './curate'
 import { CONTEXT_WEIGHT, type ScoredWords, share } from './fusion'
 import type { HitRow } from './hits'
-import type { Parts } from './match-set'
 import { measured, type VectorSearch } from './nearest'
-import type { Pace } from './pace'
 import { idealScore, queryOf, type WeighedWord, weighWords } from './query-words'
 
 /** How many documents are read. With 30, a few questions lose their answer; with 100, none gains one. */
@@ -90,7 +88,7 @@ export const windowToRead = (top: Top): Top => ({
  * @param terms what was searched for
  */
 export async function readBest(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   {
     fused,
@@ -98,13 +96,12 @@ export async function readBest(
     terms,
     vector,
   }: { fused: Gathered; words: ScoredWords; terms: Term[]; vector: VectorSearch },
-  pace: Pace,
 ): Promise<void> {
   if (!reads(request) || vector.field.embed === undefined) return
   const reader = context.embedder(vector.field).reader?.()
   if (reader === undefined) return
   const fields = fieldsToRead(request, vector.field.embed.from)
-  await readInto(fused, context, valuer(context, request, reader, { terms, words }), { words, fields }, pace)
+  await readInto(fused, context, valuer(context, request, reader, { terms, words }), { words, fields })
 }
 
 /**
@@ -114,7 +111,7 @@ export async function readBest(
  * @param top the page
  */
 export async function readPage(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   known: { rows: OrderedMatch[]; found: number },
   {
@@ -123,13 +120,12 @@ export async function readPage(
     top,
     pinned,
   }: { terms: Term[]; reader: PassageReader; top: Top; pinned: readonly Pinned[] },
-  pace: Pace,
 ): Promise<{ rows: HitRow[]; found: number }> {
   const matches = new Gathered()
   for (const { seq, score } of known.rows) matches.add(seq, score ?? undefined)
   const asked = weighWords(context, request.index, terms)
   const words = { matches, ideal: idealScore(asked), asked }
-  const { scores } = await readWords(context, request, words, { terms, reader }, pace)
+  const { scores } = await readWords(context, request, words, { terms, reader })
   const read = known.rows.map((row, at) => ({ ...row, score: scores[at]! }))
   read.sort((one, other) => one.score - other.score)
   const { offset, limit } = besidePinned(top, pinned)
@@ -138,11 +134,10 @@ export async function readPage(
 
 /** The same for matches in memory. @returns them in their old order, with new scores */
 export async function readWords(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   words: ScoredWords,
   { terms, reader }: { terms: Term[]; reader: PassageReader },
-  pace: Pace,
 ): Promise<Gathered> {
   const { matches, ideal } = words
   if (ideal === 0) return matches
@@ -152,7 +147,7 @@ export async function readWords(
     fused.add(seq, score, Number.NaN, share(score, words))
   }
   const fields = fieldsToRead(request, [])
-  await readInto(fused, context, valuer(context, request, reader, { terms, words }), { words, fields }, pace)
+  await readInto(fused, context, valuer(context, request, reader, { terms, words }), { words, fields })
   const read = new Gathered()
   for (const [at, seq] of fused.seqs.entries()) read.add(seq, -ideal * fused.fused[at]!)
   return read
@@ -160,16 +155,15 @@ export async function readWords(
 
 async function readInto(
   fused: Gathered,
-  context: SearchContext,
+  context: Running,
   value: (words: number, document: Written) => number,
   { words, fields }: { words: ScoredWords; fields: string[] },
-  pace: Pace,
 ): Promise<void> {
   const places = bestOf(fused)
   const values = new Map<number, number>()
   let left = MOST_CHARACTERS
   for (let from = 0; from < places.length && left > 0; from += AT_ONCE) {
-    if (from > 0 && !(await pace.rest())) break
+    if (from > 0 && !(await context.pace.rest())) break
     const some = places.slice(from, from + AT_ONCE)
     const documents = context.read(
       some.map((at) => fused.seqs[at]!),
@@ -266,25 +260,24 @@ const MAX_MEASURED = 10_000
  * @returns distances of all of them, nearest first
  */
 export async function completeSides(
-  context: SearchContext,
+  context: Running,
   {
     vector,
     nearest,
     text,
     anyWord,
   }: { vector: VectorSearch; nearest: Neighbour[]; text: Gathered; anyWord: TextMatch },
-  pace: Pace,
 ): Promise<Neighbour[]> {
   const byVectorAlone = new Set(nearest.map(({ seq }) => seq))
-  await pace.through(stepwise(text.size, (at) => byVectorAlone.delete(text.seqs[at]!)))
-  const best = await pace.through(text.best(MAX_MEASURED))
+  await context.pace.through(stepwise(text.size, (at) => byVectorAlone.delete(text.seqs[at]!)))
+  const best = await context.pace.through(text.best(MAX_MEASURED))
   const all = new Set([...best.seqs.slice(0, MAX_MEASURED), ...nearest.map(({ seq }) => seq)])
   const relation = textMatchesIn(anyWord, oneOf([...byVectorAlone]), EVERYWHERE)
-  const added: Parts = async function* () {
+  async function* added() {
     yield relation
   }
-  await gatherScores(context.sql, added, pace, text)
-  return measured(context, vector, [...all], pace)
+  await gatherScores(context, added(), text)
+  return measured(context, vector, [...all])
 }
 
 // =============================================================================

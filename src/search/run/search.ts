@@ -6,6 +6,7 @@
  * if the schema changes.
  */
 import { ApiError, detailed } from '../../errors'
+import { once } from '../../lib/once'
 import type { PassageReader } from '../../models/static-embedder/reader'
 import { findRows } from '../documents/rows'
 import { logFault, type Origin } from '../fault-log'
@@ -32,7 +33,7 @@ import {
   neighboursGathered,
   type Top,
 } from './candidates'
-import type { SearchContext } from './context'
+import { type Pacing, pacing, type Running, runningAt, type SearchContext } from './context'
 import { besidePinned, curate, includingPinned, pinnedDocuments } from './curate'
 import { countFacets } from './facets'
 import { fuseScores } from './fusion'
@@ -47,7 +48,7 @@ import {
   requireInfix,
   withInfix,
 } from './keyword-search'
-import { allDocuments, chosenIn, filteredIn, type MatchSet, minus, once, setOf } from './match-set'
+import { allDocuments, chosenIn, filteredIn, type MatchSet, minus, setOf } from './match-set'
 import {
   embedWords,
   meaningOf,
@@ -60,7 +61,7 @@ import {
   wantedNeighbours,
 } from './nearest'
 import { checkOrder } from './order'
-import { LongSearches, Pace, type Pacing, pacing, restOf } from './pace'
+import { LongSearches, Pace, restOf } from './pace'
 import { bestMatches, type Found, makePage } from './page'
 import { matchOfAny, matchOfExcluded, queryOf, withoutMisspellings } from './query-words'
 import { findPlain, isPlain } from './ranking/plain'
@@ -115,7 +116,7 @@ export function executeSearch(
     await others.firstTurn()
     plain.requireOpen()
     const context = await searchJoins(plain, params, scope, { started, caller })
-    const preparing = pacing(others, () => context.requireOpen(), caller)
+    const preparing = pacing(context, others, caller)
     for (let beginning = 1; ; beginning++) {
       const prepared = await prepare(context, params, scope, preparing)
       const byChance = prepared.request.sort?.some(({ kind }) => kind === 'random')
@@ -128,7 +129,7 @@ export function executeSearch(
       }
       const pace = new Pace(others, left, check, caller)
       try {
-        return await run(context, prepared, pace, started)
+        return await run(runningAt(context, pace), prepared, started)
       } catch (error) {
         if (!(error instanceof Outdated)) throw error
         if (beginning === MOST_BEGINNINGS) {
@@ -146,7 +147,7 @@ export function executeSearch(
 }
 
 async function run(
-  context: SearchContext,
+  context: Running,
   {
     q,
     request,
@@ -160,18 +161,17 @@ async function run(
     reranked,
     metadata,
   }: Prepared,
-  pace: Pace,
   started: number,
 ): Promise<SearchResult> {
-  const found = await find(context, wide, { query, vector, reader, seeking: candidates }, pace)
+  const found = await find(context, wide, { query, vector, reader, seeking: candidates })
   const search = { ...found, sortVectors }
-  const { seqs, ...page } = await makePage(context, wide, search, pace)
+  const { seqs, ...page } = await makePage(context, wide, search)
   const { pinned } = search
-  const best = async () => includingPinned(await bestMatches(context, wide, search, pace), pinned)
+  const best = async () => includingPinned(await bestMatches(context, wide, search), pinned)
   const counted = includingPinned(search.candidates, pinned)
-  const facets = await countFacets(context, request, counted, best, pace)
+  const facets = await countFacets(context, request, counted, best)
   // As in Typesense, partial results count as a result, none at all do not.
-  if (pace.cutoff && page.found === 0) throw new ApiError(408, 'Request Timeout')
+  if (context.pace.cutoff && page.found === 0) throw new ApiError(408, 'Request Timeout')
   const result: SearchResult = {
     facet_counts: facets,
     ...page,
@@ -183,7 +183,7 @@ async function run(
       per_page: request.perPage,
       q,
     },
-    search_cutoff: pace.cutoff,
+    search_cutoff: context.pace.cutoff,
     search_time_ms: Math.round(performance.now() - started),
     ...(metadata !== undefined && { metadata }),
   }
@@ -233,7 +233,7 @@ async function prepare(
   }
   const found = diversity ? diversifying(request, diversity, schema) : request
   const wide = reranked ? widened(found, reranked) : found
-  await preparing((pace) => prepareFilters(schema, filtersOf(wide), restOf(pace)))
+  await preparing(({ pace }) => prepareFilters(schema, filtersOf(wide), restOf(pace)))
   checkOrder(context, wide.sort)
   // Check the filter before paying for an embedding. Its matches are read after the wait.
   if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
@@ -296,9 +296,9 @@ async function seek(
   { hasWords, origin, preparing }: { hasWords: boolean; origin: Origin; preparing: Pacing },
 ): Promise<Candidates | 'unavailable' | undefined> {
   if (context.vectors(vector.field).seek === undefined) return undefined
-  const filter = await preparing(async (pace) => {
-    const passes = effectiveFilter(context, request, query, await pinnedDocuments(context, request, pace))
-    return passes.isAll ? fragment('1') : isIn(await passes.set(pace))(EVERYWHERE)
+  const filter = await preparing(async (running) => {
+    const passes = effectiveFilter(running, request, query, await pinnedDocuments(running, request))
+    return passes.isAll ? fragment('1') : isIn(await passes.set())(EVERYWHERE)
   })
   const among = { filter, conditions: () => impliedConditions(context.schema, request.filterBy) }
   const wanted = wantedNeighbours(request, vector, hasWords)
@@ -324,7 +324,7 @@ export async function embedAhead(
   others: LongSearches,
 ): Promise<void> {
   const sets = await readNamedSets(context, params)
-  const preparing = pacing(others, () => context.requireOpen())
+  const preparing = pacing(context, others)
   const { request } = await applyNamedSets(context, params, sets, preparing)
   if (queryOf(context, request).terms.length > 0) await embedWords(context, request)
 }
@@ -337,7 +337,7 @@ const RANK_ALPHA = 0.3
 
 /** @throws ApiError 503 when an outside index of vectors does not answer, and nothing else was asked for */
 async function find(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   asked: {
     query: ParsedQuery
@@ -346,16 +346,15 @@ async function find(
     /** candidates from an outside index */
     seeking: Candidates | 'unavailable' | undefined
   },
-  pace: Pace,
 ): Promise<Found> {
   const { vector, seeking, reader } = asked
-  let query = await withInfix(context, request, asked.query, request.infix.always, pace)
-  const pinned = await pinnedDocuments(context, request, pace)
+  let query = await withInfix(context, request, asked.query, request.infix.always)
+  const pinned = await pinnedDocuments(context, request)
   const filter = effectiveFilter(context, request, query, pinned)
   const top = vector === undefined ? topWanted(context, request) : undefined
-  const withFallback = () => withInfix(context, request, query, request.infix.fallback, pace)
+  const withFallback = () => withInfix(context, request, query, request.infix.fallback)
   if (vector === undefined && isPlain(request)) {
-    const plain = () => findPlain(context, request, { query, filter, top, pinned }, pace)
+    const plain = () => findPlain(context, request, { query, filter, top, pinned })
     let found = await plain()
     if (found?.candidates.found === 0 && request.infix.fallback.length > 0) {
       query = await withFallback()
@@ -370,18 +369,18 @@ async function find(
     ranked: vector !== undefined,
     gathers: vector === undefined && contextFits(context, request),
   }
-  let keyword = await planKeywordSearch(context, request, query, filter, how, pace)
+  let keyword = await planKeywordSearch(context, request, query, filter, how)
   if (keyword?.found === 0 && request.infix.fallback.length > 0) {
     query = await withFallback()
-    keyword = await planKeywordSearch(context, request, query, filter, how, pace)
+    keyword = await planKeywordSearch(context, request, query, filter, how)
   }
   if (vector !== undefined) {
     const planned = { query, keyword, filter, pinned }
-    return findNear(context, request, planned, { vector, seeking }, pace)
+    return findNear(context, request, planned, { vector, seeking })
   }
   if (keyword === undefined) return all(context, query, filter, pinned)
   const reading = isRead ? { reader, top } : undefined
-  return findWords(context, request, { query, keyword, filter, pinned }, reading, pace)
+  return findWords(context, request, { query, keyword, filter, pinned }, reading)
 }
 
 /** What a search for words, or for words and a vector, has planned. */
@@ -394,38 +393,34 @@ interface Planned {
 
 /** The matches of words. @param reading present: the best of them are read */
 async function findWords(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   { query, keyword, filter, pinned }: Planned & { keyword: KeywordSearch },
   reading: { reader: PassageReader; top: Top } | undefined,
-  pace: Pace,
 ): Promise<Found> {
   const { terms, match, index, rows, found } = keyword
   if (hasContext(request, keyword)) {
-    const words = await questionWords(context, request, { query, keyword, filter }, pace)
-    const read = reading && (await readWords(context, request, words, { terms, ...reading }, pace))
+    const words = await questionWords(context, request, { query, keyword, filter })
+    const read = reading && (await readWords(context, request, words, { terms, ...reading }))
     return { candidates: candidatesOf(read ?? words.matches, true, false), terms, index, pinned }
   }
   const known = rows && found !== undefined ? { rows, found } : undefined
   const page =
-    reading && known ? await readPage(context, request, known, { terms, pinned, ...reading }, pace) : known
+    reading && known ? await readPage(context, request, known, { terms, pinned, ...reading }) : known
   const candidates = {
     ...{ text: true, vector: false, found },
-    set: once(async (by: Pace) => (await filteredMatches(context, match, filter, by)).set),
-    gathered: once(async (by: Pace) =>
-      gatherScores(context.sql, await scoredMatches(context, match, filter, by), by),
-    ),
+    set: once(async () => (await filteredMatches(context, match, filter)).set),
+    gathered: once(async () => gatherScores(context, await scoredMatches(context, match, filter))),
   }
   return { candidates, terms, index, pinned, top: page }
 }
 
 /** The neighbours of a vector, and the matches of words besides. */
 async function findNear(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   { query, keyword, filter, pinned }: Planned,
   { vector, seeking }: { vector: VectorSearch; seeking: Candidates | 'unavailable' | undefined },
-  pace: Pace,
 ): Promise<Found> {
   const terms = keyword?.terms ?? []
   const { k } = wantedNeighbours(request, vector, keyword !== undefined)
@@ -434,22 +429,22 @@ async function findNear(
   }
   // If vectors cannot be searched, a hybrid search answers from the words alone.
   const nearest =
-    seeking === 'unavailable' ? [] : await nearestNeighbours(context, vector, filter, k, pace, seeking)
+    seeking === 'unavailable' ? [] : await nearestNeighbours(context, vector, filter, k, seeking)
   if (keyword === undefined) {
     return { candidates: candidatesOf(neighboursGathered(nearest), false, true), terms, pinned }
   }
-  const words = await questionWords(context, request, { query, keyword, filter }, pace)
+  const words = await questionWords(context, request, { query, keyword, filter })
   const text = words.matches
   const anyWord = matchOfAny(context, request, query, terms)
   const near = request.rerankHybridMatches
-    ? await completeSides(context, { vector, nearest, text, anyWord }, pace)
+    ? await completeSides(context, { vector, nearest, text, anyWord })
     : nearest
-  const fused = await pace.through(
+  const fused = await context.pace.through(
     request.fusion === 'score'
       ? fuseScores(words, near, meaningOf(context, vector), (vector.field.vec_dist ?? 'cosine') === 'cosine')
       : fuse(text, near, vector.alpha ?? RANK_ALPHA),
   )
-  await readBest(context, request, { fused, words, terms, vector }, pace)
+  await readBest(context, request, { fused, words, terms, vector })
   return { candidates: candidatesOf(fused, true, true), terms, index: keyword.index, pinned }
 }
 
@@ -559,7 +554,7 @@ async function applyNamedSets(
   const { schema } = context
   const synonyms = synonymRules(given, sets.synonyms)
   const lists = { synonyms: synonyms?.(WORDS, schema, ''), dictionaries: sets.dictionaries }
-  const curated = await preparing((pace) => curate(context, given, sets.curations, lists, pace))
+  const curated = await preparing((running) => curate(running, given, sets.curations, lists))
   const { params, pins, hidden, filtersPins, metadata, diversity } = curated
   const request: SearchRequest = parseRequest(params, schema)
   const pinned = new Set(request.pinnedHits.map(({ id }) => id))
@@ -631,7 +626,7 @@ function indexOf(set: readonly Synonym[], index: TextIndex, tokens: TokenRules):
 
 /** filter_by, minus hidden and pinned documents and those with an excluded word. */
 function effectiveFilter(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   query: ParsedQuery,
   pinned: { seq: number }[],
@@ -648,16 +643,16 @@ function effectiveFilter(
     known.set(number, own)
     return own
   }
-  const among = async (set: MatchSet, pace: Pace): Promise<MatchSet> => {
+  const among = async (set: MatchSet): Promise<MatchSet> => {
     if (isAll) return set
-    const unwanted = excluded && (await allMatches(context, wordsOf(excluded), pace)).set
+    const unwanted = excluded && (await allMatches(context, wordsOf(excluded))).set
     const left = minus(minus(set, without), unwanted ?? new Map())
     if (filter.isAll) return left
     const untested = chosenIn(left, (number) => {
       const { tested } = knownOf(number)
       return (at) => tested[at] === 0
     })
-    await filteredIn(context, filter, untested, pace, (number, offsets, passed) => {
+    await filteredIn(context, filter, untested, (number, offsets, passed) => {
       const own = knownOf(number)
       for (const at of offsets) own.tested[at] = 1
       for (const at of passed) own.passed[at] = 1
@@ -667,7 +662,7 @@ function effectiveFilter(
       return (at) => passed[at] === 1
     })
   }
-  const set = once(async (pace: Pace) => among(await allDocuments(context, pace), pace))
+  const set = once(async () => among(await allDocuments(context)))
   return { isAll, among, set }
 }
 

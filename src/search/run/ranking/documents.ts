@@ -16,11 +16,10 @@ import {
   type Top,
   textMatches,
 } from '../candidates'
-import type { SearchContext } from '../context'
+import type { Running, SearchContext } from '../context'
 import { allMatches, wordsOf } from '../kept-matches'
 import { type MatchSet, minus, partsOf, seqsOf, sizeOf } from '../match-set'
 import { byNumbers, firstOf, orderOf, windowOf } from '../order'
-import type { Pace } from '../pace'
 import { columnsOf } from '../query-words'
 import {
   type MatchRules,
@@ -215,33 +214,30 @@ export const BY_TEXT: SortKey = { kind: 'text_match', buckets: undefined, direct
  * @param set some of what the expression matches
  */
 export async function bestMatches(
-  context: SearchContext,
+  context: Running,
   match: TextMatch,
   set: MatchSet,
   top: Top,
-  pace: Pace,
 ): Promise<OrderedMatch[]> {
-  const { sql } = context
-  const all = (await allMatches(context, wordsOf(match), pace)).set
+  const all = (await allMatches(context, wordsOf(match))).set
   const found = sizeOf(set)
   const others = sizeOf(all) - found
   const list = others < found ? not(oneOf(seqsOf(minus(all, set)))) : oneOf(seqsOf(set))
-  const parts = textMatches(sql, match, () => (others === 0 ? fragment('1') : list), true)
+  const parts = textMatches(context, match, () => (others === 0 ? fragment('1') : list), true)
   const { offset, limit, sort } = top
-  const { best } = await bestByScore(sql, parts, offset + limit, sort.length === 1, pace)
-  return (await windowOf(context, candidatesOf(best, true, false), sort, top, pace)).rows
+  const { best } = await bestByScore(context, parts, offset + limit, sort.length === 1)
+  return (await windowOf(context, candidatesOf(best, true, false), sort, top)).rows
 }
 
 /** A window of a set by the length of a field, the shortest first. */
 export async function firstByLength(
-  { sql }: SearchContext,
+  { sql, pace }: Running,
   set: MatchSet,
   length: string,
   { offset, limit }: { offset: number; limit: number },
-  pace: Pace,
 ): Promise<OrderedMatch[]> {
   const lengths = new Gathered()
-  for await (const relation of partsOf(set)(pace)) {
+  for await (const relation of partsOf(set, pace)) {
     const query = join([fragment(`SELECT d.seq, hex(${length}) AS length FROM (`), relation, fragment(') d')])
     for (const row of pace.query<{ seq: number; length: string }>(sql, query)) {
       lengths.add(row.seq, Number.parseInt(row.length, 16))
@@ -278,11 +274,10 @@ export function wordsIn(table: TextMatch['table'], column: string): string {
 
 /** A search whose matches are ranked. */
 export interface Ranking {
-  context: SearchContext
+  context: Running
   request: SearchRequest
   scorer: DocumentScorer
   filter: Conditions
   /** all keys; the first is the text match */
   sort: SortKey[]
-  pace: Pace
 }

@@ -11,6 +11,7 @@
  * `drop_tokens_mode` turns that off.
  */
 
+import { once } from '../../../lib/once'
 import { fragment } from '../../fragment'
 import type { SearchRequest } from '../../request/request'
 import { completeSort, type SortKey } from '../../request/sort'
@@ -43,12 +44,11 @@ import {
   type Top,
   where,
 } from '../candidates'
-import type { SearchContext } from '../context'
+import type { Running } from '../context'
 import { besidePinned, withPinned } from '../curate'
 import { allMatches, filteredMatches, type Matches, scoredMatches, wordsOf } from '../kept-matches'
-import { common, eachBlock, type MatchSet, minus, once, partsOf, seqsOf, setOf, sizeOf } from '../match-set'
+import { common, eachBlock, type MatchSet, minus, partsOf, seqsOf, setOf, sizeOf } from '../match-set'
 import { type Window, windowOf } from '../order'
-import type { Pace } from '../pace'
 import type { Found } from '../page'
 import {
   areKnown,
@@ -101,12 +101,11 @@ interface PlainSearch {
  * @returns undefined when the query has no word to look for
  */
 export async function planPlainSearch(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   query: ParsedQuery,
   filter: Conditions,
   top: Top | undefined,
-  pace: Pace,
 ): Promise<PlainSearch | undefined> {
   if (query.terms.length === 0 || request.queryFields.length === 0) return undefined
   const { table } = request.index
@@ -115,15 +114,15 @@ export async function planPlainSearch(
   const expression = (terms: Term[]) => matchExpression(terms, query.excluded, columns, 'AND')
   const attempt = async (words: string): Promise<{ match: TextMatch; matches: Matches }> => {
     const match = { match: words, table, rank }
-    return { match, matches: await filteredMatches(context, match, filter, pace) }
+    return { match, matches: await filteredMatches(context, match, filter) }
   }
 
-  let terms = withLongest(context, request, query.terms, pace)
+  let terms = withLongest(context, request, query.terms)
   let search = await attempt(expression(terms))
   const isTooLittle = () => foundBy(search) < request.dropTokensThreshold
   const sort = completeSort(request.sort, context.schema, { text: true, vector: false })
   const isAsked = isQuestion(request, sort, query.terms)
-  const answered = () => answerOf(context, request, query, { filter, top, found: foundBy(search) }, pace)
+  const answered = () => answerOf(context, request, query, { filter, top, found: foundBy(search) })
   // A sentence without a mistyped word is not corrected.
   if (isTooLittle() && isAsked && areKnown(context, request, query.terms)) {
     const question = await answered()
@@ -132,7 +131,7 @@ export async function planPlainSearch(
   if (foundBy(search) < request.typoTokensThreshold && terms.length <= MOST_CORRECTED) {
     const corrected = request.index.stems
       ? correct(context, request, terms)
-      : await withSimilar(context, request, terms, pace)
+      : await withSimilar(context, request, terms)
     if (corrected !== undefined) {
       terms = corrected
       search = await attempt(expression(terms))
@@ -170,11 +169,10 @@ export async function planPlainSearch(
 
 /** The search for any word of a question. @returns undefined if it does not find more than the words together */
 async function answerOf(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   { terms, excluded }: ParsedQuery,
   { filter, top, found }: { filter: Conditions; top: Top | undefined; found: number },
-  pace: Pace,
 ): Promise<PlainSearch | undefined> {
   const any = relax(terms)
   // The answer to a sentence seldom has its exact words, so use stems.
@@ -182,9 +180,9 @@ async function answerOf(
   const columns = columnsOf(context, { ...request, index })
   const words = matchExpression(any, excluded, columns, 'OR')
   const match = { match: words, table: index.table, rank: rankOf(context, request) }
-  const { set, size } = await filteredMatches(context, match, filter, pace)
+  const { set, size } = await filteredMatches(context, match, filter)
   if (size <= found) return undefined
-  const rows = top && (await bestMatches(context, match, set, top, pace))
+  const rows = top && (await bestMatches(context, match, set, top))
   return {
     terms: any,
     match,
@@ -433,7 +431,7 @@ export async function rankedPage(
   const page: RankedPage = { rows: [], texts: new Map() }
   const tiers = sizeOf(set) <= FEW ? [] : tiersOf()
   if (tiers.length === 0) {
-    await ranking.pace.rest(READING)
+    await ranking.context.pace.rest(READING)
     append(page, await ordered(ranking, ranking.scorer.scoreAll(seqsOf(set)), offset, limit))
     return page
   }
@@ -456,7 +454,8 @@ export async function rankedPage(
  */
 export async function scoresOfAll(ranking: Ranking, found: Tiered, most: number): Promise<Scores> {
   const { set, tiersOf } = found
-  const { pace, scorer } = ranking
+  const { scorer } = ranking
+  const { pace } = ranking.context
   const blocks = new Map<number, Float64Array>()
   for (const number of set.keys()) blocks.set(number, new Float64Array(BLOCK))
   let least = Number.POSITIVE_INFINITY
@@ -495,13 +494,13 @@ async function* segmentsOf(
   tiers: readonly Tier[],
 ): AsyncGenerator<Segment> {
   if (tiers.length === 0) return
-  const { context, pace } = ranking
+  const { context } = ranking
   const last = tiers.length - 1
   const known = new Map<number, MatchSet>([[last, set]])
   const matching = async (at: number): Promise<MatchSet> => {
     const before = known.get(at)
     if (before !== undefined) return before
-    const own = common((await allMatches(context, wordsOf(tiers[at]!.match), pace)).set, set)
+    const own = common((await allMatches(context, wordsOf(tiers[at]!.match))).set, set)
     known.set(at, own)
     return own
   }
@@ -541,7 +540,7 @@ async function addRanked(
   { offset, limit }: Window,
 ): Promise<void> {
   const first = await firstOf(ranking, segment)
-  await ranking.pace.rest(READING)
+  await ranking.context.pace.rest(READING)
   const { scorer } = ranking
   const read = scorer.scoreAll(first)
   const taken = Math.max(0, Math.min(read.length, offset + limit) - offset)
@@ -571,15 +570,15 @@ async function others(
   known: readonly number[],
   window: Window,
 ): Promise<OrderedMatch[]> {
-  const { context, sort, pace } = ranking
+  const { context, sort } = ranking
   const set = minus(own, setOf(known))
   const keys = sort.length === 1 && size > MOST_WEIGHED ? [NEWEST] : sort.slice(1)
   if (keys.length > 0) {
-    return (await windowOf(context, equalCandidates(set), keys, window, pace)).rows
+    return (await windowOf(context, equalCandidates(set), keys, window)).rows
   }
   const { match, shortest } = tier
-  if (shortest !== undefined) return firstByLength(context, set, wordsIn(match.table, shortest), window, pace)
-  return bestMatches(context, match, set, { ...window, sort }, pace)
+  if (shortest !== undefined) return firstByLength(context, set, wordsIn(match.table, shortest), window)
+  return bestMatches(context, match, set, { ...window, sort })
 }
 
 function append(page: RankedPage, some: { row: OrderedMatch; text: TextScore }[]): void {
@@ -609,9 +608,9 @@ async function ordered(
   const inOrder = [...read]
   if (ranking.sort.length > 1) {
     // The other keys decide only between those that fit equally well. Where all are equal, the newest comes first, as in Typesense.
-    const { context, sort, pace } = ranking
+    const { context, sort } = ranking
     const equals = equalCandidates(setOf(read.map(({ seq }) => seq)))
-    const { rows } = await windowOf(context, equals, sort, { offset: 0, limit: read.length }, pace)
+    const { rows } = await windowOf(context, equals, sort, { offset: 0, limit: read.length })
     const places = new Map(rows.map(({ seq }, place) => [seq, place]))
     const placeOf = ({ seq }: Scored) => places.get(seq) ?? 0
     inOrder.sort((a, b) => b.text.rank - a.text.rank || placeOf(a) - placeOf(b))
@@ -637,7 +636,7 @@ const MOST_PATHS = 16
 
 /** Documents with a field that is the query, word by word. */
 export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<number[]> {
-  const { context, request, filter, scorer, pace } = ranking
+  const { context, request, filter, scorer } = ranking
   if (initial === undefined || !request.ranking.exactMatch) return []
   // A path of SQLite cannot quote a quote.
   const fields = request.queryFields.map(({ field }) => field).filter(({ name }) => !name.includes('"'))
@@ -662,10 +661,12 @@ export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<
     `EXISTS (SELECT 1 FROM documents x${before} x.seq = d.seq AND (${short}))`,
     ...after,
   )
-  const { set } = await filteredMatches(context, initial, filter, pace)
+  const { set } = await filteredMatches(context, initial, filter)
   const seqs: number[] = []
-  for await (const relation of partsOf(set)(pace)) {
-    seqs.push(...pace.query<{ seq: number }>(context.sql, where(relation, isShort)).map(({ seq }) => seq))
+  for await (const relation of partsOf(set, context.pace)) {
+    seqs.push(
+      ...context.pace.query<{ seq: number }>(context.sql, where(relation, isShort)).map(({ seq }) => seq),
+    )
     if (seqs.length > FEW) return []
   }
   return scorer
@@ -692,16 +693,15 @@ export const isPlain = ({ index, dropTokensThreshold, contextQ }: SearchRequest)
  * @returns undefined when the query has no word to look for
  */
 export async function findPlain(
-  context: SearchContext,
+  context: Running,
   request: SearchRequest,
   asked: { query: ParsedQuery; filter: Conditions; top: Top | undefined; pinned: Found['pinned'] },
-  pace: Pace,
 ): Promise<Found | undefined> {
   const { query, filter, pinned } = asked
   const top = asked.top && besidePinned(asked.top, pinned)
   const paged = (rows: OrderedMatch[], found: number) =>
     asked.top && withPinned({ rows, found }, pinned, asked.top)
-  const plain = await planPlainSearch(context, request, query, filter, top, pace)
+  const plain = await planPlainSearch(context, request, query, filter, top)
   if (plain === undefined) return undefined
   const { terms, match, matches: set, tiers: tiersOf, index } = plain
   const candidates: Found['candidates'] = {
@@ -711,14 +711,12 @@ export async function findPlain(
     set: async () => set,
   }
   if (tiersOf === undefined) {
-    candidates.gathered = once(async (by) =>
-      gatherScores(context.sql, await scoredMatches(context, match, filter, by), by),
-    )
+    candidates.gathered = once(async () => gatherScores(context, await scoredMatches(context, match, filter)))
     return { candidates, terms, index, pinned, top: plain.top && paged(plain.top.rows, plain.top.found) }
   }
   const sort = completeSort(request.sort, context.schema, { text: true, vector: false })
   const scorer = new DocumentScorer(context, request, terms)
-  const ranking = { context, request, scorer, filter, sort, pace }
+  const ranking = { context, request, scorer, filter, sort }
   const found = { set, tiersOf }
   const texts = new Map<number, TextScore>()
   const fit = fitOf(ranking, found, texts)
