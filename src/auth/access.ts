@@ -182,14 +182,6 @@ export const canSignScopedKeys = (key: Pick<ApiKeyRecord, 'actions'>): boolean =
 const LONGEST_USER_ID = 256
 
 /** Who asks. */
-interface Identity {
-  owner: string
-  /** '' for nobody */
-  userId: string
-  /** the owner's key fixes the user; otherwise the name is only the caller's claim */
-  proven: boolean
-}
-
 /**
  * The one value that keys fix, undefined if none does.
  * @throws ApiError 401 when two keys fix different ones: the request cannot obey both
@@ -223,9 +215,10 @@ const fixedUser = ({ limits, embedded }: Access): string | undefined =>
  * nothing about the owner's users.
  *
  * @param named `x-typesense-user-id` of the request
+ * @returns the user, '' for nobody, and whether the owner's key fixes it: otherwise the name is only the caller's claim
  * @throws ApiError 400 for an overlong name, 401 when the keys fix different users
  */
-export function identify(accesses: readonly Access[], named: string | undefined): Identity {
+export function identify(accesses: readonly Access[], named: string | undefined) {
   const pinned = agreed(accesses.map(fixedUser))
   const userId = pinned ?? named ?? ''
   if (userId.length > LONGEST_USER_ID) {

@@ -11,23 +11,6 @@ import { readStored } from '../lib/stored-json'
 import { all, batch, columnsOf, type Database, first, insert, returning, select, sets } from './client'
 import { apiKeys, type RowOf } from './schema'
 
-/** A stored key. `actions` and `collections` are lists of strings. */
-export interface ApiKeyRecord {
-  id: number
-  /** the first four characters of the value */
-  prefix: string
-  /** SHA-256 of the value, hexadecimal */
-  hash: string
-  sealedValue: string | null
-  description: string
-  actions: string[]
-  collections: string[]
-  /** unix seconds */
-  expiresAt: number
-  autodelete: boolean
-  limits: KeyLimits
-}
-
 const Strings = once(() => v.array(v.string()))
 
 const Limits = once(() =>
@@ -63,11 +46,13 @@ export const columnsOfKey = ({
 }: Pick<Row, 'actions' | 'collections' | 'limits'>) => ({
   actions: readStored(Strings(), actions),
   collections: readStored(Strings(), collections),
-  limits: limits === null ? {} : readStored(Limits(), limits),
+  limits: (limits === null ? {} : readStored(Limits(), limits)) as KeyLimits,
 })
 
 /** A stored key as it is used. */
-export const recordOf = (row: Row): ApiKeyRecord => ({
+export type ApiKeyRecord = ReturnType<typeof recordOf>
+
+export const recordOf = (row: Row) => ({
   ...row,
   ...columnsOfKey(row),
   autodelete: Boolean(row.autodelete),

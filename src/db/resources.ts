@@ -176,21 +176,17 @@ export const putEntries = async (
 export const beginEntries = (db: Database, kind: string, id: string): Promise<boolean> =>
   insertResource(db, { kind, id, body: '{}' })
 
-export interface Sizes {
-  /** resources of the kind, besides this one */
-  others: number
-  /** bytes of the body, 0 if there is no such resource */
-  bytes: number
-  entries: number
-  /** whether it has this entry */
-  has: boolean
-}
+export type Sizes = Awaited<ReturnType<typeof sizesOf>>
 
-/** Counts the resources of a kind, and measures one of them. */
-export async function sizesOf(db: Database, kind: string, id: string, entry = ''): Promise<Sizes> {
+/**
+ * Counts the resources of a kind, and measures one of them.
+ * @returns `others`: resources of the kind, besides this one. `bytes` of the body, 0 if there is no such resource. `has`: whether it
+ *   has this entry
+ */
+export async function sizesOf(db: Database, kind: string, id: string, entry = '') {
   const of = sql`FROM resources WHERE kind = ${kind} AND id`
   const keys = sql`json_each((SELECT body ${of} = ${id}))`
-  const row = await first<Omit<Sizes, 'has'> & { has: number }>(
+  const row = await first<Record<'others' | 'bytes' | 'entries' | 'has', number>>(
     db,
     sql`SELECT (SELECT count(*) ${of} <> ${id}) AS others,
       coalesce((SELECT length(CAST(body AS BLOB)) ${of} = ${id}), 0) AS bytes,

@@ -76,12 +76,15 @@ export const conversationModels = table('conversation_models', {
  */
 export const apiKeys = table('api_keys', {
   id: 'integer',
+  /** the first four characters of the value */
   prefix: 'text',
+  /** SHA-256 of the value, hexadecimal */
   hash: 'text',
   sealedValue: 'text?',
   description: 'text',
   actions: 'text',
   collections: 'text',
+  /** unix seconds */
   expiresAt: 'integer',
   /** 1: the key is deleted once it has expired; else 0 */
   autodelete: 'integer',

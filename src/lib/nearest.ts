@@ -35,14 +35,6 @@ export function meant(given: string, known: readonly string[]): string {
   return `the known ones are ${listed.join(', ')}${known.length > MOST_LISTED ? ' and others' : ''}.`
 }
 
-/** The letters to insert, delete, replace or swap (optimal string alignment distance), at most one more than the limit. */
-interface WordDistance {
-  /** to the whole word */
-  whole: number
-  /** to the nearest beginning of the word */
-  beginning: number
-}
-
 /** Rows of the table of distances. They are made anew only for longer words. */
 let [beforeLast, last, row] = rowsFor(255)
 
@@ -55,8 +47,9 @@ function rowsFor(letters: number): [Uint8Array, Uint8Array, Uint8Array] {
  * The distances from a word as it was typed to a whole word and to its nearest beginning, in one pass. Nothing is allocated for
  * the table: a search compares thousands of words.
  * @param limit at most 100
+ * @returns the letters to insert, delete, replace or swap (optimal string alignment distance), at most one more than the limit
  */
-export function wordDistance(typed: string, word: string, limit: number): WordDistance {
+export function wordDistance(typed: string, word: string, limit: number) {
   const past = limit + 1
   const most = Math.min(word.length, typed.length + limit)
   if (most >= last.length) [beforeLast, last, row] = rowsFor(most)

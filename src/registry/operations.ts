@@ -38,24 +38,13 @@ export async function clearReplies(env: Cloudflare.Env): Promise<void> {
 /** One request compares for this long. The next one continues. */
 const PATIENCE_MS = 20_000
 
-interface ReconcileReply extends Reconciliation {
-  /** vectors that differed and are being sent again */
-  mended: number
-  done: boolean
-  /** where to continue; only if not done */
-  after?: string
-}
-
 /**
  * Compares a collection's vectors with what Vectorize shows, and sends again what differs.
  * @param after the last reply's `after`, '' at first
+ * @returns `mended`: vectors that differed and are being sent again. `after`: where to continue; only if not done
  * @throws ApiError 400 if Vectorize is not used or `after` is invalid, 404, 503 when Vectorize does not answer
  */
-export async function reconcileCollection(
-  env: Cloudflare.Env,
-  name: string,
-  after: string,
-): Promise<ReconcileReply> {
+export async function reconcileCollection(env: Cloudflare.Env, name: string, after: string) {
   if (env.VECTORS !== 'vectorize')
     throw badRequest('Vectors are in Vectorize only where VECTORS says "vectorize".')
   const object = ownObject(env, await findCollection(env, name))

@@ -9,26 +9,12 @@ import type { MemoryRow } from '../../conversation/messages'
 import { MOST_BYTES, readRegistryRows } from '../../conversation/prefetch'
 import { lookUp } from '../../registry/collections'
 import { historyStore } from '../../registry/engines'
-import { type FindResource, findAll, finder, modelIn, type ResourceRow } from '../../registry/resources'
-import type { RecentMessages } from '../../search/types'
+import { findAll, finder, modelIn, type ResourceRow } from '../../registry/resources'
 import { parseQuery, readSmallAhead } from '../http/body'
 import { originOf } from '../http/request-log'
 import type { Call } from '../http/router'
 import { askerFor } from './memory-access'
 import { isObject, type Json, parseObject } from './route'
-
-export interface Ahead {
-  /** the part of the body that is the search */
-  body: Promise<Json>
-  /** finds pipelines, remote models, connectors and the settings */
-  find: FindResource
-  /** true: `find` waits for nothing that a pipeline names */
-  isRead?: boolean
-  /** the request's memory, if the caller may open it */
-  memory?: Promise<OpenedAhead | undefined> | undefined
-  /** the end of the memory, if the question may have to be rewritten. Never rejects */
-  said?: Promise<RecentMessages | undefined> | undefined
-}
 
 /** Reads that need no key. Nobody learns of them until it was checked. */
 interface Reads {
@@ -83,14 +69,16 @@ function readsOf(
 
 const inlineOf = (given: unknown): string | undefined => (isObject(given) ? JSON.stringify(given) : undefined)
 
+export type Ahead = Awaited<ReturnType<typeof readSearchAhead>>
+
 /** @param asked body of the search. One that asks no language model is not read ahead for */
-export async function readSearchAhead(call: Call, asked: Json): Promise<Ahead> {
+export async function readSearchAhead(call: Call, asked: Json) {
   const { env, access, query, request } = call
   const { search_pipeline: given, ext: _, stream: __, ...plain } = asked
   const body = withOwnModels(env, plain)
   body.catch(() => {})
   const parameters = parametersOf(asked)
-  if (parameters === undefined) return { body, find: finder(env) }
+  if (parameters === undefined) return { body, find: finder(env), isRead: false }
   const id = access.embedded.conversation_id ?? parameters.id
   const reads = (await begun.get(request)?.reads) ?? readsOf(env, query.search_pipeline, asked, id)
   const early = await reads.memory?.catch(() => undefined)
@@ -105,10 +93,15 @@ export async function readSearchAhead(call: Call, asked: Json): Promise<Ahead> {
     )
   const said = isRewritten ? memory?.then((opened) => opened && endOf(call, opened)) : undefined
   return {
+    /** the part of the body that is the search */
     body,
+    /** finds pipelines, remote models, connectors and the settings */
     find: finder(env, rows),
+    /** whether `find` waits for nothing that a pipeline names */
     isRead: rows !== undefined,
+    /** the request's memory, if the caller may open it */
     memory,
+    /** the end of the memory, if the question may have to be rewritten. Never rejects */
     said: said?.catch(() => undefined),
   }
 }

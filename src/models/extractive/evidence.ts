@@ -56,19 +56,10 @@ export interface Section {
   score: number
 }
 
-export interface Evidence {
-  candidates: Candidate[]
-  sections: Section[]
-  /** stem of the question -> how much it says */
-  weight: Map<string, number>
-  /** stem of the question -> stem of the documents -> how far it says the same */
-  strengths: Strengths
-  /** true if the question has a name that no candidate has */
-  strange: boolean
-}
+export type Evidence = ReturnType<typeof weighEvidence>
 
 /** Scores the sentences of the documents, and the sections that hold them. */
-export function weighEvidence(question: Question, sources: Source[], given?: Meaning): Evidence {
+export function weighEvidence(question: Question, sources: Source[], given?: Meaning) {
   const { language } = question
   const meaning = isLatin(question.text) && !language ? given : undefined
   const sections = sources.flatMap((source, rank) => sectionsOf(source, rank, language))
@@ -79,8 +70,16 @@ export function weighEvidence(question: Question, sources: Source[], given?: Mea
   const asked = meaning?.vector(question.text)
   tellApart(sections)
   for (const section of sections) scoreSection(section, question, weight, strengths, meaning, asked)
-  const strange = [...question.names].some((stem) => strengths.get(stem)?.size === 0)
-  return { candidates, sections, weight, strengths, strange }
+  return {
+    candidates,
+    sections,
+    /** stem of the question -> how much it says */
+    weight,
+    /** stem of the question -> stem of the documents -> how far it says the same */
+    strengths,
+    /** true if the question has a name that no candidate has */
+    strange: [...question.names].some((stem) => strengths.get(stem)?.size === 0),
+  }
 }
 
 /** Pages of one file share its title, so the title does not distinguish them. */

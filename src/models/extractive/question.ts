@@ -1,35 +1,11 @@
 /** What a question asks for, and what an answer to it looks like. */
 import { once, regExp } from '../../lib/once'
 import { isContent, isTopical, type Word, wordsOf } from '../words'
-import { ENGLISH, type Language, languageOf, type Phrases, wordsIn } from './language'
+import { ENGLISH, type Language, languageOf, wordsIn } from './language'
 
-export interface Question {
-  /** as asked, without what was said around it */
-  text: string
-  /** the words to look for, each once, in the question's order */
-  terms: Word[]
-  kind: Kind
-  /** stems of words capitalised inside the question */
-  names: Set<string>
-  /** undefined for English */
-  language: Language | undefined
-  /** what is said around an answer, in the question's language */
-  says: Phrases
-}
+export type Kind = (typeof KINDS)[number][0] | 'other'
 
-export type Kind =
-  | 'who'
-  | 'when'
-  | 'often'
-  | 'count'
-  | 'where'
-  | 'why'
-  | 'difference'
-  | 'how'
-  | 'definition'
-  | 'other'
-
-const KINDS: [Kind, RegExp][] = [
+const KINDS = [
   ['who', /\b(who|whom|whose)\b/i],
   // "When should I use ...?" and "What happens when I ...?" ask for no time.
   [
@@ -52,7 +28,7 @@ const KINDS: [Kind, RegExp][] = [
     'definition',
     /^\s*(?:so,? )?(what|who)(?:'s| is| are| was| were| does) (?:an? |the )?[^,?]{1,60}(?: mean)?\s*\??\s*$|^\s*(define|describe|explain)\b/i,
   ],
-]
+] as const
 
 const list = (words: string): (() => ReadonlySet<string>) => once(() => new Set(words.split(' ')))
 
@@ -111,8 +87,10 @@ export function questionsIn(text: string): string[] {
   return parts.every(isQuestion) && !parts.slice(1).some((part) => POINTS_BACK.test(part)) ? parts : [text]
 }
 
+export type Question = ReturnType<typeof readQuestion>
+
 /** @param language default: the one that its grammar shows */
-export function readQuestion(given: string, language = languageOf(wordsOf(given))): Question {
+export function readQuestion(given: string, language = languageOf(wordsOf(given))) {
   const text = askedIn(given)
   const words = wordsIn(language, text)
   // "What does it mean?" has no topical word. Then the weaker words must do.
@@ -121,15 +99,20 @@ export function readQuestion(given: string, language = languageOf(wordsOf(given)
     ({ length }) => length > 0,
   )
   const terms = [...new Map(chosen?.map((word) => [word.stem, word])).values()]
-  const kind = KINDS.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other'
+  const kind: Kind = KINDS.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other'
   // German nouns have a capital letter, so one does not make a name.
   const names = language?.locale === 'de' ? [] : namesIn(text, language)
   return {
+    /** as asked, without what was said around it */
     text,
+    /** the words to look for, each once, in the question's order */
     terms,
     kind,
+    /** stems of words capitalised inside the question */
     names: new Set(names),
+    /** undefined for English */
     language,
+    /** what is said around an answer, in the question's language */
     says: language?.says ?? ENGLISH,
   }
 }

@@ -33,7 +33,7 @@ export type SortKey = { direction: Direction } & (
   | { kind: 'seq' | 'group_found' }
   | { kind: 'random'; seed: number }
   | { kind: 'vector_query'; query: VectorQuery }
-  | ({ kind: 'field'; field: Field } & FieldOptions)
+  | ({ kind: 'field'; field: Field } & ReturnType<typeof parseFieldOptions>)
   | {
       kind: 'geopoint'
       field: Field
@@ -212,32 +212,16 @@ export function completeSort(
 // =============================================================================
 // Functions of sort_by: distance of a number from an origin, decay with that distance, random order.
 
-/** How far a number is from an origin, or a score that falls with the distance. */
-interface Decay {
-  func: 'gauss' | 'exp' | 'linear' | 'diff'
-  origin: number | bigint
-  /** the distance at which the score is `decay` */
-  scale: number | bigint
-  /** distances up to this count as none */
-  offset: number | bigint
-  decay: number
-}
-
-interface FieldOptions {
-  /** where documents without a value go; `normal`: last for numbers, beside the largest value for strings */
-  missing: 'first' | 'last' | 'normal'
-  decay: Decay | undefined
-}
-
 const FUNCTIONS = ['gauss', 'exp', 'linear', 'diff'] as const
 
 /**
  * The options of a field: `missing_values: first` or `origin: 10, func: gauss, scale: 5, decay: 0.5, offset: 1`.
+ * @returns `missing`: where documents without a value go; `normal`: last for numbers, beside the largest value for strings
  * @throws ApiError 400 in Typesense's words
  */
-function parseFieldOptions(field: string, text: string): FieldOptions {
+function parseFieldOptions(field: string, text: string) {
   const given = new Map<string, string>()
-  let missing: FieldOptions['missing'] = 'normal'
+  let missing: 'first' | 'last' | 'normal' = 'normal'
   for (const option of text === '' ? [] : splitOutside(text)) {
     const [, name = '', value = ''] = /^(\w+)\s*:\s*([^:]*)$/.exec(option) ?? []
     if (name === 'missing_values' && (value === 'first' || value === 'last' || value === 'normal')) {
@@ -248,7 +232,10 @@ function parseFieldOptions(field: string, text: string): FieldOptions {
   return { missing, decay: given.size > 0 ? parseDecay(given) : undefined }
 }
 
-function parseDecay(given: ReadonlyMap<string, string>): Decay {
+/** How far a number is from an origin, or a score that falls with the distance. */
+type Decay = ReturnType<typeof parseDecay>
+
+function parseDecay(given: ReadonlyMap<string, string>) {
   const key = given.get('func')
   const func = FUNCTIONS.find((name) => name === key)
   if (key !== undefined && func === undefined) {
@@ -272,7 +259,15 @@ function parseDecay(given: ReadonlyMap<string, string>): Decay {
   if (origin === undefined || (scale === undefined && func !== 'diff')) {
     throw new ApiError(400, `Bad syntax. origin and scale are mandatory params for decay function ${func}`)
   }
-  return { func, origin, scale: scale ?? 1, offset: offset ?? 0, decay }
+  return {
+    func,
+    origin,
+    /** the distance at which the score is `decay` */
+    scale: scale ?? 1,
+    /** distances up to this count as none */
+    offset: offset ?? 0,
+    decay,
+  }
 }
 
 /** @throws ApiError 400 with the message for what is not a whole number of 64 bits */

@@ -10,38 +10,6 @@ import { type Synonym, synonymOf } from './synonym'
 // =============================================================================
 // A curation as a curation set has it, and the checks of its JSON, in Typesense's words.
 
-export interface CurationRule {
-  /** words, and placeholders like `{brand}` for values of a field; '' for none */
-  query: string
-  match: '' | 'exact' | 'contains'
-  /** the filter that a search must have for the rule to match; placeholders stand for any text */
-  filter_by: string
-  tags: string[]
-  /** words count as equal if they have the same stem, or the same root in the dictionary */
-  stem?: boolean
-  stemming_dictionary?: string
-  /** synonyms of the query's words count as those words */
-  synonyms?: boolean
-}
-
-export interface Curation {
-  id: string
-  rule: CurationRule
-  includes: { id: string; position: number }[]
-  excludes: { id: string }[]
-  filter_by: string
-  sort_by: string
-  replace_query: string
-  remove_matched_tokens: boolean
-  filter_curated_hits: boolean
-  stop_processing: boolean
-  /** unix seconds */
-  effective_from_ts?: number
-  effective_to_ts?: number
-  metadata?: Record<string, unknown>
-  diversity?: Diversity
-}
-
 type Json = Record<string, unknown>
 
 const EFFECTS = [
@@ -55,8 +23,10 @@ const EFFECTS = [
   'diversity',
 ]
 
+export type Curation = ReturnType<typeof curationOf>
+
 /** @throws ApiError 400 */
-function curationOf(body: unknown): Curation {
+function curationOf(body: unknown) {
   if (!isObject(body)) refuse('Bad JSON.')
   const { rule } = body
   if (!isObject(rule)) refuse('Missing `rule` definition.')
@@ -99,6 +69,7 @@ function curationOf(body: unknown): Curation {
     remove_matched_tokens: removes ?? (filterBy !== '' && replacement === ''),
     filter_curated_hits: filtersHits,
     stop_processing: stops,
+    /** unix seconds */
     ...(from === undefined ? {} : { effective_from_ts: from }),
     ...(to === undefined ? {} : { effective_to_ts: to }),
     ...(body.metadata === undefined ? {} : { metadata: body.metadata }),
@@ -135,7 +106,9 @@ function joinOf(node: FilterNode | undefined): string | undefined {
   return children.map(joinOf).find((name) => name !== undefined)
 }
 
-function ruleOf(rule: Json): CurationRule {
+export type CurationRule = Curation['rule']
+
+function ruleOf(rule: Json) {
   const { tags = [], match = '' } = rule
   if (!Array.isArray(tags) || !tags.every((tag) => typeof tag === 'string')) {
     refuse('The `tags` value must be an array of strings.')
@@ -154,17 +127,21 @@ function ruleOf(rule: Json): CurationRule {
   const stem = flagOf(rule, 'stem')
   const synonyms = flagOf(rule, 'synonyms')
   return {
+    /** words, and placeholders like `{brand}` for values of a field; '' for none */
     query,
     match,
+    /** the filter that a search must have for the rule to match; placeholders stand for any text */
     filter_by: filterBy,
     tags,
+    /** words count as equal if they have the same stem, or the same root in the dictionary */
     ...(stem === undefined ? {} : { stem }),
     ...(dictionary ? { stemming_dictionary: dictionary } : {}),
+    /** synonyms of the query's words count as those words */
     ...(synonyms === undefined ? {} : { synonyms }),
   }
 }
 
-function includesOf(given: unknown = []): Curation['includes'] {
+function includesOf(given: unknown = []): { id: string; position: number }[] {
   if (!Array.isArray(given)) refuse('The `includes` value must be an array.')
   return given.map((include: unknown) => {
     if (!isObject(include)) refuse('The `includes` value must be an array of objects.')
@@ -178,7 +155,7 @@ function includesOf(given: unknown = []): Curation['includes'] {
   })
 }
 
-function excludesOf(given: unknown = []): Curation['excludes'] {
+function excludesOf(given: unknown = []): { id: string }[] {
   if (!Array.isArray(given)) refuse('The `excludes` value must be an array.')
   return given.map((exclude: unknown) => {
     if (!isObject(exclude)) refuse('The `excludes` value must be an array of objects.')
@@ -221,18 +198,9 @@ const present = (given: object): Json =>
 // =============================================================================
 // `diversity` of a curation: the fields that decide how alike two documents are.
 
-export type SimilarityMethod = 'equality' | 'jaccard' | 'vector_distance'
-
-/** One field's part in the similarity of two documents. */
-interface SimilarityMetric {
-  field: string
-  method: SimilarityMethod
-  weight: number
-}
-
-export interface Diversity {
-  similarity_metric: SimilarityMetric[]
-}
+export type Diversity = NonNullable<ReturnType<typeof diversityOf>>
+const METHODS = ['equality', 'jaccard', 'vector_distance'] as const
+export type SimilarityMethod = (typeof METHODS)[number]
 
 /** The most metrics. Each costs a query, and a comparison of every pair of hits. */
 const MOST_METRICS = 10
@@ -248,7 +216,7 @@ const invalid = (name: string, given: unknown): ApiError => refused(`Invalid \`$
  * @returns undefined for none; an empty object asks for none
  * @throws ApiError 400
  */
-export function diversityOf(given: unknown): Diversity | undefined {
+export function diversityOf(given: unknown) {
   if (given === undefined) return undefined
   if (!isObject(given)) throw invalid('diversity', given)
   if (Object.keys(given).length === 0) return undefined
@@ -261,16 +229,16 @@ export function diversityOf(given: unknown): Diversity | undefined {
   return { similarity_metric: metrics.map(metricOf) }
 }
 
-function metricOf(given: unknown): SimilarityMetric {
+/** One field's part in the similarity of two documents. */
+function metricOf(given: unknown) {
   if (!isObject(given) || Object.keys(given).length === 0) {
     throw refused('Invalid `similarity_metric` format, expected an object', given)
   }
   const { weight = 1 } = given
   const field = nameOf(given, 'field')
-  const method = nameOf(given, 'method').toLowerCase()
-  if (method !== 'equality' && method !== 'jaccard' && method !== 'vector_distance') {
-    throw missing('method', given)
-  }
+  const name = nameOf(given, 'method').toLowerCase()
+  const method = METHODS.find((known) => known === name)
+  if (method === undefined) throw missing('method', given)
   if (typeof weight !== 'number' || !Number.isFinite(weight)) throw invalid('weight', weight)
   return { field, method, weight }
 }

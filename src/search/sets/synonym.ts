@@ -3,17 +3,6 @@
 import { refuse } from '../refused'
 import { isObject } from '../schema/values'
 
-export interface Synonym {
-  id: string
-  /** the phrase that is replaced; '' if each of `synonyms` can stand for all others */
-  root: string
-  synonyms: string[]
-  /** fields of this locale alone */
-  locale?: string
-  /** symbols that count as part of words in these texts */
-  symbols_to_index?: string[]
-}
-
 const NO_SYNONYMS = 'Could not find an array of `synonyms`'
 const BAD_SYNONYMS = 'Could not find a valid string array of `synonyms`'
 
@@ -34,8 +23,10 @@ function rootOf(root: unknown): string {
   return root.join(' ')
 }
 
+export type Synonym = ReturnType<typeof synonymOf>
+
 /** @throws ApiError 400 */
-export function synonymOf(body: unknown): Synonym {
+export function synonymOf(body: unknown) {
   if (!isObject(body)) refuse('Bad JSON.')
   const { id, synonyms, locale, symbols_to_index: symbols } = body
   if (id === undefined) refuse('Missing `id` field.')
@@ -56,9 +47,12 @@ export function synonymOf(body: unknown): Synonym {
   }
   return {
     id,
+    /** the phrase that is replaced; '' if each of `synonyms` can stand for all others */
     root: rootOf(body.root),
     synonyms: synonyms.map(phraseOf),
+    /** fields of this locale alone */
     ...(locale ? { locale } : {}),
+    /** symbols that count as part of words in these texts */
     ...(symbols === undefined ? {} : { symbols_to_index: symbols }),
   }
 }
