@@ -3,7 +3,7 @@
  * Durable Object of Parley. The others live in a cluster, and an adapter in this folder translates.
  */
 import { attempt, type Outcome, unwrap } from '../errors'
-import type { CollectionRpc } from '../search/collection/rpc'
+import type { CollectionRpc } from '../search/collection/handle'
 import type { ExportOptions, SearchScope } from '../search/types'
 
 export interface DocumentStore

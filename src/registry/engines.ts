@@ -14,8 +14,8 @@ import { OpenSearchStore } from '../engines/opensearch/store'
 import { type DocumentStore, objectDocuments } from '../engines/port'
 import { TypesenseStore } from '../engines/typesense/store'
 import { ApiError, badRequest, collectionGone } from '../errors'
+import type { CollectionRpc } from '../search/collection/handle'
 import { collectionObject } from '../search/collection/handle'
-import type { CollectionRpc } from '../search/collection/rpc'
 import type { CollectionPlace } from '../search/types'
 
 /** Finds documents for a turn. It needs the schema to keep vectors out of the prompt. */

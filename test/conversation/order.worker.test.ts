@@ -3,8 +3,8 @@
 import { runInDurableObject } from 'cloudflare:test'
 import { afterEach, beforeAll, expect, it, vi } from 'vitest'
 import { contentOf } from '../../src/lib/parts'
+import type { CollectionRpc } from '../../src/search/collection/handle'
 import * as handle from '../../src/search/collection/handle'
-import type { CollectionRpc } from '../../src/search/collection/rpc'
 import type { AskRequest } from '../../src/turn/request'
 import { asking, collectionNamed, openai, setStage, speaking, stub, take } from './stage'
 

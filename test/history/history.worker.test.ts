@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import * as messages from '../../src/db/conversations'
 import { unwrap } from '../../src/errors'
 import { contentOf, textOf } from '../../src/lib/parts'
-import type { CollectionRpc } from '../../src/search/collection/rpc'
+import type { CollectionRpc } from '../../src/search/collection/handle'
 import { HISTORY_FIELDS } from '../history-schema'
 import { exportAll, importAll, newObject } from '../search/object'
 

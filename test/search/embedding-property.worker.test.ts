@@ -5,7 +5,7 @@
 import { abortAllDurableObjects } from 'cloudflare:test'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { CollectionRpc } from '../../src/search/collection/rpc'
+import type { CollectionRpc } from '../../src/search/collection/handle'
 import { InferenceUpstreamError } from '../models/workers-ai/errors'
 import { BASE, changeTo, drained, newTitles, Provider, SMALL, summaryOf, vectorOf } from './embedding-stage'
 import { exportAll, importAll } from './object'

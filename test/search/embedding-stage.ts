@@ -2,7 +2,7 @@
 import { env } from 'cloudflare:workers'
 import { expect, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
-import type { CollectionRpc } from '../../src/search/collection/rpc'
+import type { CollectionRpc } from '../../src/search/collection/handle'
 import { shortest } from '../../src/search/vectors/packed-vectors'
 import { bindWorkersAi } from '../models/workers-ai/bind'
 import { CATALOGUE } from '../models/workers-ai/catalogue'

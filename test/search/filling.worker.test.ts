@@ -6,8 +6,8 @@ import { evictDurableObject, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
+import type { CollectionRpc } from '../../src/search/collection/handle'
 import { Reindex } from '../../src/search/collection/reindex'
-import type { CollectionRpc } from '../../src/search/collection/rpc'
 import { exportAll, idsWhere, importAll, newCollection, newObject } from './object'
 
 const COUNT = 450

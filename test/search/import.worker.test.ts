@@ -4,7 +4,7 @@ import { env } from 'cloudflare:workers'
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
 import { hashVector } from '../../src/models/embedders'
-import type { CollectionRpc } from '../../src/search/collection/rpc'
+import type { CollectionRpc } from '../../src/search/collection/handle'
 import { shortest } from '../../src/search/vectors/packed-vectors'
 import { CREATE, exportAll, idsWhere, importAll, newCollection, newObject } from './object'
 

@@ -2,7 +2,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { unwrap } from '../../src/errors'
-import type { CollectionRpc } from '../../src/search/collection/rpc'
+import type { CollectionRpc } from '../../src/search/collection/handle'
 import { call, send } from '../api/typesense/api'
 import { HISTORY } from '../api/typesense/conversing'
 import { CREATE, importAll, newCollection } from './object'

@@ -1,6 +1,6 @@
 /** Collections for tests of searching, asked through the object's RPC as the Worker does it. */
 import { unwrap } from '../../src/errors'
-import type { CollectionRpc } from '../../src/search/collection/rpc'
+import type { CollectionRpc } from '../../src/search/collection/handle'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
 import { importAll, newObject } from './object'
 

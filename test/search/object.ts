@@ -1,8 +1,8 @@
 /** Collection objects for tests, addressed as the Worker addresses them. */
 import { env } from 'cloudflare:workers'
 import { unwrap } from '../../src/errors'
+import type { CollectionRpc } from '../../src/search/collection/handle'
 import { collectionObject } from '../../src/search/collection/handle'
-import type { CollectionRpc } from '../../src/search/collection/rpc'
 import type { ImportOptions } from '../../src/search/types'
 
 export const CREATE = { action: 'create', returnDocument: false, returnId: false } satisfies ImportOptions

@@ -1,7 +1,7 @@
 /** `$operations` in documents. */
 import { expect, it } from 'vitest'
 import { unwrap } from '../../src/errors'
-import type { CollectionRpc } from '../../src/search/collection/rpc'
+import type { CollectionRpc } from '../../src/search/collection/handle'
 import { exportAll, importAll, newCollection } from './object'
 
 const FIELDS = [

@@ -1,7 +1,7 @@
 /** Searches for questions read their best hits again, passage by passage. */
 import { describe, expect, it } from 'vitest'
 import { unwrap } from '../../src/errors'
-import type { CollectionRpc } from '../../src/search/collection/rpc'
+import type { CollectionRpc } from '../../src/search/collection/handle'
 import { forQuestion } from '../../src/search/request/question'
 import type { SearchParameters } from '../../src/search/types'
 import { importAll, newCollection } from './object'

@@ -2,7 +2,7 @@
 import { abortAllDurableObjects, runInDurableObject } from 'cloudflare:test'
 import { beforeEach, describe, expect, it, vi } from 'vitest'
 import { unwrap } from '../../src/errors'
-import type { CollectionRpc } from '../../src/search/collection/rpc'
+import type { CollectionRpc } from '../../src/search/collection/handle'
 import { InferenceUpstreamError } from '../models/workers-ai/errors'
 import type { Call } from '../models/workers-ai/workers-ai'
 import {

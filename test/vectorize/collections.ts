@@ -2,7 +2,7 @@
 import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { unwrap } from '../../src/errors'
-import type { CollectionRpc } from '../../src/search/collection/rpc'
+import type { CollectionRpc } from '../../src/search/collection/handle'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
 import { NUMBERS, STRINGS } from '../../src/vectorize/labels'
 import { importAll, newObject } from '../search/object'

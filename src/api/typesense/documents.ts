@@ -4,7 +4,7 @@ import { badRequest, unwrap } from '../../errors'
 import { Pauses, pause } from '../../lib/waiting'
 import { findCollection } from '../../registry/collections'
 import { documentsOf } from '../../registry/engines'
-import type { CollectionRpc } from '../../search/collection/rpc'
+import type { CollectionRpc } from '../../search/collection/handle'
 import type { Origin } from '../../search/fault-log'
 import { insteadOf, passes, type Refused, refused } from '../../search/refused'
 import type {

@@ -6,7 +6,7 @@ import { ApiError, badRequest, unwrap } from '../../errors'
 import { findCollection } from '../../registry/collections'
 import { ownObject } from '../../registry/engines'
 import * as sets from '../../registry/named-sets'
-import type { CollectionRpc } from '../../search/collection/rpc'
+import type { CollectionRpc } from '../../search/collection/handle'
 import { hintingBody, NEEDED, readJson, readText, unsigned } from '../http/body'
 import { type Call, type Route, route } from '../http/router'
 

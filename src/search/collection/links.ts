@@ -18,8 +18,7 @@ import { findField } from '../schema/schema'
 import type { JoinAnswer, JoinPlace } from '../types'
 import type { Background, Surroundings } from '../work'
 import type { BackgroundWorks } from './background'
-import { collectionObject } from './handle'
-import type { Cascaded, CascadeSource } from './rpc'
+import { type Cascaded, type CascadeSource, peer } from './rpc'
 
 /** How long the object of a name is remembered, in milliseconds. */
 const CACHE_MS = 3_000
@@ -44,10 +43,10 @@ export function joinPort({ env, objectId }: Surroundings, open: () => Pick<Parts
     lookUp: (name) => lookUp(env, name),
     ensureKeyed: (field) => ensureKeyed(open().store, open().store.schema.name, field),
     abandon: ({ objectId: of }, ticket) =>
-      void collectionObject(env, of)
+      void peer(env, of)
         .abandon(ticket)
         .catch(() => {}),
-    ask: async (place, question) => named(place, await collectionObject(env, place.objectId).join(question)),
+    ask: async (place, question) => named(place, await peer(env, place.objectId).join(question)),
   }
 }
 
@@ -94,7 +93,7 @@ export async function checkReferences(
     const known = JSON.stringify([place, name, target, cascades])
     // The document referred to may arrive later. Only its collection must learn of the reference.
     if (field.async_reference && told.has(known)) return undefined
-    const answer = await collectionObject(env, place).refer(
+    const answer = await peer(env, place).refer(
       { objectId, field: name, target, cascades },
       collection,
       field.async_reference ? '[]' : keys,
@@ -185,7 +184,7 @@ export function cascading(
     let more = false
     for (const referrer of store.schema.linked?.referrers ?? []) {
       if (!referrer.cascades || referrer.target !== target) continue
-      const object = collectionObject(env, referrer.objectId)
+      const object = peer(env, referrer.objectId)
       const answer = await object.cascade(referrer.field, keys, { objectId, target })
       if (store.closed) return undefined
       if (answer === 'gone') forget(store, referrer)

@@ -1,6 +1,10 @@
 /**
- * The Collection object: one collection's documents, index and history outbox. It implements the RPC of rpc.ts.
+ * The Collection object: one collection's documents, index and history outbox. Its methods are called over RPC (handle.ts).
  * life.ts opens and deletes the collection.
+ *
+ * An error that the caller caused is returned as an Outcome; a thrown error is a fault of Parley. Each call is
+ * bounded: long work (import, alter, delete by filter, export) is divided into steps that the Worker drives, so no
+ * call comes near the object's CPU limit, and searches run between steps.
  */
 
 import type { AnalyticsRecord, AnalyticsStatus } from '../../analytics/ledger'
@@ -34,6 +38,7 @@ import type {
   JoinAnswer,
   JoinQuestion,
   RecentMessages,
+  RemoveOptions,
   SchemaProgress,
   SearchParameters,
   SearchResult,
@@ -47,13 +52,16 @@ import { Altering } from './altering'
 import { CollectionLife } from './life'
 import { answerReference, cascade, checkReferences, settleCascade, type Told } from './links'
 import { keepHistory, whole } from './open'
-import { type Cascaded, type CascadeSource, type CollectionRpc, written } from './rpc'
+import type { Cascaded, CascadeSource, Peer } from './rpc'
 import { rename, reseal, truncate } from './stored-changes'
+
+/** A call returns 32 MiB at most, and a character of a text takes up to two bytes there. */
+const LONGEST_TEXT = 15 << 20
 
 /** How long after a search imports use small batches. A user who types searches again within this time. */
 const BUSY_MS = 2_000
 
-export class Collection extends CountingObject implements CollectionRpc {
+export class Collection extends CountingObject implements Peer {
   #sql = this.ctx.storage.sql
   #life = new CollectionLife({
     storage: this.ctx.storage,
@@ -77,6 +85,10 @@ export class Collection extends CountingObject implements CollectionRpc {
     return attempt(() => this.#throwing(event, origin, () => whole(() => this.#life.existing(), work)))
   }
 
+  /**
+   * Creates the collection, and seals the credentials of its embedders before storing them.
+   * @param body the parsed JSON of the request; `name` was checked for uniqueness, credentials are in clear
+   */
   create(body: unknown, createdAt: number, origin?: Origin): Promise<Outcome<CollectionSummary>> {
     return this.#answer('create', origin, async () => {
       const schema = parseSchema(body)
@@ -102,28 +114,41 @@ export class Collection extends CountingObject implements CollectionRpc {
     }
   }
 
+  /** The schema, with sealed credentials. A clone opens them (schema/embedding-secrets.ts). */
   async schema(): Promise<Outcome<CollectionSchema>> {
     return attempt(() => publicSchema(this.#life.existing().store.readable))
   }
 
+  /**
+   * PATCH: checks and applies the change, and returns the echo of the request. Documents with values for new fields
+   * are indexed by `reindex` steps, and so are embedding fields that get the built-in model. The caller drives the
+   * steps; if the caller is gone, an alarm finishes them. Vectors of other models are made in the background.
+   */
   alter(body: unknown, origin?: Origin): Promise<Outcome<Record<string, unknown>>> {
     return this.#answer('alter', origin, () =>
       this.#altering.run(this.#life.existing(), this.#life.around, body),
     )
   }
 
+  /**
+   * Compares some of the vectors with what Vectorize shows, and sends again what differs.
+   * @param after the last answer's `cursor`, '' at first; it is '' at the end
+   */
   reconcileVectors(after: string): Promise<Outcome<Reconciliation & { cursor: string }>> {
     return attempt(() => this.#life.existing().reconciler.run(after))
   }
 
+  /** Seals embedders' credentials under the present key. @returns how many */
   reseal(): Promise<Outcome<number>> {
     return attempt(() => reseal(this.#life.existing().store, this.env))
   }
 
+  /** Changes the name that replies show. The registry decides which name leads here. */
   rename(name: string): Promise<Outcome<void>> {
     return attempt(() => rename(this.#life.existing(), name))
   }
 
+  /** Deletes everything that this object holds. */
   destroy(): Promise<void> {
     return this.#life.destroy()
   }
@@ -137,15 +162,20 @@ export class Collection extends CountingObject implements CollectionRpc {
     })
   }
 
+  /**
+   * The progress of the last schema change; undefined when it is done. Documents are validated as they are altered.
+   */
   async schemaProgress(): Promise<SchemaProgress | undefined> {
     const done = this.#life.open()?.reindex.done
     return done === undefined ? undefined : { validated_docs: done, altered_docs: done }
   }
 
+  /** @param json the raw body: the parser's message is part of the wire format */
   write(json: string, options: WriteOptions): Promise<Outcome<Document>> {
     return this.#answer('write', options, () => this.#write({ document: json, ...options }, options))
   }
 
+  /** PATCH /documents/:id */
   patch(
     id: string,
     json: string,
@@ -170,6 +200,7 @@ export class Collection extends CountingObject implements CollectionRpc {
     return checkReferences(this.#life.around, this.#life.existing(), this.#told, items)
   }
 
+  /** @param include and @param exclude comma-separated field lists, may be '' */
   get(id: string, include: string, exclude: string, scope: SearchScope = {}): Promise<Outcome<Document>> {
     return this.#answer('get', scope, async () => {
       const { store } = this.#life.existing()
@@ -206,6 +237,7 @@ export class Collection extends CountingObject implements CollectionRpc {
     return answer
   }
 
+  /** With ignoreNotFound an unknown id answers `{id}`. */
   remove(id: string, ignoreNotFound: boolean, origin: Origin = {}): Promise<Outcome<Document>> {
     return this.#answer('remove', origin, async () => {
       const open = this.#life.existing()
@@ -219,6 +251,7 @@ export class Collection extends CountingObject implements CollectionRpc {
     })
   }
 
+  /** One step of PATCH /documents?filter_by=. `after` is the last step's `cursor`, 0 at first. */
   updateWhere(
     filterBy: string,
     json: string,
@@ -237,9 +270,10 @@ export class Collection extends CountingObject implements CollectionRpc {
     })
   }
 
+  /** One step of DELETE /documents?filter_by= */
   removeWhere(
     filterBy: string,
-    options: Parameters<CollectionRpc['removeWhere']>[1],
+    options: RemoveOptions,
     scope: SearchScope = {},
   ): Promise<Outcome<Step & { cursor: number }>> {
     return this.#answer('removeWhere', scope, async () => {
@@ -253,10 +287,16 @@ export class Collection extends CountingObject implements CollectionRpc {
     })
   }
 
+  /** One step of DELETE /documents?truncate=true */
   truncate(origin?: Origin): Promise<Step> {
     return this.#throwing('truncate', origin, () => truncate(this.ctx.storage, this.#life.open()))
   }
 
+  /**
+   * Imports one bounded batch in one transaction.
+   * @param lines non-blank JSONL lines, at most about 500 and 512 KB
+   * @returns a result line for each, joined by LF. `busy`: there was a search recently, so smaller batches are better
+   */
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>> {
     return this.#answer('importLines', options, async () => {
       const { references } = this.#life.existing().store.plan
@@ -272,6 +312,7 @@ export class Collection extends CountingObject implements CollectionRpc {
     })
   }
 
+  /** One page of an export, in order of insertion: JSONL without a trailing newline, '' at the end. */
   async exportPage(
     options: ExportOptions,
     after: number,
@@ -283,6 +324,17 @@ export class Collection extends CountingObject implements CollectionRpc {
     })
   }
 
+  /**
+   * Searches. A history collection answers 401 unless the scope opens it.
+   * @param ticket a name for `abandon`: unique, and known to the caller alone
+   * @param asText as JSON text, which the platform passes on in a fifth of the time. An object of an earlier version writes none
+   */
+  search(
+    params: SearchParameters,
+    scope: SearchScope | undefined,
+    ticket: string | undefined,
+    asText: boolean,
+  ): Promise<Outcome<SearchResult | string>>
   search(params: SearchParameters, scope?: SearchScope, ticket?: string): Promise<Outcome<SearchResult>>
   search(
     params: SearchParameters,
@@ -296,10 +348,16 @@ export class Collection extends CountingObject implements CollectionRpc {
       if (!scope.history && (mirror !== undefined || isHistoryShaped(store.schema))) throw forbidden()
       const sharing = { others: this.#longSearches, ticket }
       const reply = await tidying.during(() => search(context, params, scope, sharing))
-      return asText ? (reply.text ?? written(reply.result)) : reply.result
+      if (!asText) return reply.result
+      const text = reply.text ?? JSON.stringify(reply.result)
+      return text.length <= LONGEST_TEXT ? text : reply.result
     })
   }
 
+  /**
+   * Embeds the question of a search that follows, which then waits for the same call to the embedder. What fails here, the search
+   * tries itself.
+   */
   embedAhead(params: SearchParameters): Promise<Outcome<void>> {
     const work = () => embedAhead(this.#life.existing().context, params, this.#longSearches)
     return attempt(() => whole(() => this.#life.existing(), work))
@@ -309,17 +367,20 @@ export class Collection extends CountingObject implements CollectionRpc {
     this.#longSearches.abandon(ticket)
   }
 
+  /** Makes this a history collection: from now on its documents are copied to D1. */
   async keepHistory(): Promise<void> {
     const open = this.#life.open()
     if (open !== undefined) await keepHistory(open, this.#life.around)
   }
 
+  /** A conversation's messages, oldest first. @param without origins of turns that do not count */
   messages(conversationId: string, without: string[] = [], origin?: Origin): Promise<StoredMessage[]> {
     return this.#life.ifOpen('messages', origin, [], ({ store }) =>
       turns.conversationMessages(store, conversationId, without),
     )
   }
 
+  /** A conversation's last messages: as many as have this many bytes, and the one that exceeds them. */
   recentMessages(
     conversationId: string,
     bytes: number,
@@ -331,12 +392,14 @@ export class Collection extends CountingObject implements CollectionRpc {
     )
   }
 
+  /** Which turns of a conversation are complete: the timestamps with at least two messages. */
   wholeTurns(conversationId: string, timestamps: number[], origin?: Origin): Promise<number[]> {
     return this.#life.ifOpen('wholeTurns', origin, [], ({ store }) =>
       turns.wholeTurns(store, conversationId, timestamps),
     )
   }
 
+  /** One step of deleting a conversation. */
   removeConversation(conversationId: string, origin?: Origin): Promise<Step> {
     return this.#life.ifOpen('removeConversation', origin, { count: 0, done: true }, async (open) => {
       const step = turns.removeConversation(this.ctx.storage, open.store, conversationId)
@@ -345,6 +408,11 @@ export class Collection extends CountingObject implements CollectionRpc {
     })
   }
 
+  /**
+   * Adds a turn's documents, all or none, and only once: a second call with the same `origin` changes nothing.
+   * @param origin the turn's permanent name: `<conversation id>/` and what distinguishes its turns
+   * @param replaced origins of turns whose question and answer are removed in the same transaction
+   */
   appendTurn(
     origin: string,
     documents: Record<string, unknown>[],
@@ -366,24 +434,29 @@ export class Collection extends CountingObject implements CollectionRpc {
     })
   }
 
+  /** Removes expired messages that the sweep found in D1. The sweep deletes its rows afterwards. */
   expireMessages(documentIds: string[], origin?: Origin): Promise<void> {
     return this.#life.ifOpen('expireMessages', origin, undefined, ({ store }) =>
       turns.expireMessages(this.ctx.storage, store, documentIds),
     )
   }
 
+  /** Takes what analytics rules count or log. */
   recordEvents(records: AnalyticsRecord[]): Promise<Outcome<void>> {
     return attempt(() => this.#life.existing().ledger.record(records))
   }
 
+  /** A user's latest events in the log of a rule, newest first. */
   loggedEvents(rule: string, user: string, most: number): Promise<Outcome<Record<string, unknown>[]>> {
     return attempt(() => this.#life.existing().ledger.events(rule, user, most))
   }
 
+  /** Erases the log of a rule, or what it has of one user. @returns how many events it had */
   forgetEvents(rule: string, user?: string): Promise<Outcome<number>> {
     return attempt(() => this.#life.existing().ledger.forget(rule, user))
   }
 
+  /** Puts all counts into documents now. */
   flushEvents(): Promise<Outcome<void>> {
     return attempt(() => this.#life.existing().ledger.flush())
   }
