@@ -324,14 +324,6 @@ interface NamedPipeline {
 /** Where a request names no pipeline, as many are read ahead, whichever they are. */
 const MOST_PIPELINES = 10
 
-interface RegistryRows {
-  assistant: AssistantRow | undefined
-  /** the named model and the assistant's */
-  models: ConversationModelRow[]
-  /** the named collections, the assistant's, and those of the models' history, each with the name that led to it */
-  collections: (CollectionRow & { asked: string })[]
-}
-
 /**
  * SQL of a list: the ids of the named model and of the assistant's, or those that the pipeline names. Like all statements here, it
  * takes one value: `Named` as JSON.
@@ -363,7 +355,7 @@ export async function readPipelineRows(db: Database, pipeline: NamedPipeline): P
 }
 
 /** Reads the rows of what a request names. Unknown names are left out. */
-export async function readRegistry(db: Database, named: Named): Promise<RegistryRows> {
+export async function readRegistry(db: Database, named: Named) {
   const listed = (path: string) =>
     `assistants, json_each(assistants.config, '${path}') AS listed WHERE assistants.name = ?1 ->> '$.assistant'`
   const isNamed = `conversation_models.id IN (${modelIds(named)}) AND conversation_models.deleted_at IS NULL`
@@ -385,7 +377,9 @@ export async function readRegistry(db: Database, named: Named): Promise<Registry
   const [found, models, places] = read.map(({ results }) => results)
   return {
     assistant: found?.[0] as AssistantRow | undefined,
+    /** the named model and the assistant's */
     models: models as ConversationModelRow[],
-    collections: places as RegistryRows['collections'],
+    /** the named collections, the assistant's, and those of the models' history, each with the name that led to it */
+    collections: places as (CollectionRow & { asked: string })[],
   }
 }

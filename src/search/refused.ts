@@ -6,13 +6,9 @@ export function refuse(message: string): never {
   throw new ApiError(400, message)
 }
 
-export interface Refused {
-  why: string
-  /** values that ask for what Parley does anyway */
-  unless: readonly string[]
-}
-
-export const refused = (why: string, ...unless: string[]): Refused => ({ why, unless })
+/** @param unless values that ask for what Parley does anyway */
+export const refused = (why: string, ...unless: string[]) => ({ why, unless })
+export type Refused = ReturnType<typeof refused>
 
 export const passes = ({ unless }: Refused, value: string): boolean => unless.includes(value)
 

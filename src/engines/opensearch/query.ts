@@ -87,14 +87,10 @@ export function translate(given: SearchParameters, scope: SearchScope, index: In
   }
 }
 
-interface Words {
-  text: string
-  phrases: string[]
-  /** words after a minus */
-  excluded: string[]
-}
+type Words = ReturnType<typeof readWords>
 
-function readWords(q: string): Words {
+/** @returns `excluded`: words after a minus */
+function readWords(q: string) {
   const phrases: string[] = []
   const excluded: string[] = []
   const text = q

@@ -189,15 +189,7 @@ const listOf = (plan: FieldPlan, draft: Draft, schema: StoredSchema): Cell[][] =
 // Writes the rows of documents: the documents themselves, and their typed values. New documents are buffered, to be
 // written together.
 
-/** The typed values of a document. */
-export interface Values {
-  seq: number
-  /** a row for each `columns` table */
-  rows: SqlStorageValue[][]
-  /** the elements of each list */
-  lists: Cell[][][]
-  keys: (readonly [field: string, keys: unknown[]])[]
-}
+export type Values = ReturnType<DocumentRows['values']>
 
 /** A new document. */
 interface Insert {
@@ -227,7 +219,7 @@ export class DocumentRows {
   }
 
   /** Computes the typed values of a document. */
-  values(seq: number, draft: Draft): Values {
+  values(seq: number, draft: Draft) {
     const rows = this.#plan.columns.map(({ fields }) => {
       const row: SqlStorageValue[] = [seq]
       for (const plan of fields) row.push(...scalarOf(plan, draft, this.#schema).map(bindable))
@@ -235,7 +227,14 @@ export class DocumentRows {
     })
     const lists = this.#plan.lists.map((plan) => listOf(plan, draft, this.#schema).map(fitting))
     const keys = this.#plan.keyed.map((plan) => [plan.name, keysOf(plan, draft)] as const)
-    return { seq, rows, lists, keys }
+    return {
+      seq,
+      /** a row for each `columns` table */
+      rows,
+      /** the elements of each list */
+      lists,
+      keys,
+    }
   }
 
   /** Buffers a new document for the next `flush`. */

@@ -145,7 +145,11 @@ export function valueTest(field: Field, clause: FilterClause): ((value: Numeric)
   return tests.unequal.length > 0 ? undefined : numberTest(tests)
 }
 
-function numberTest({ equal, ranges, compared }: NumberTests): (value: Numeric) => boolean {
+function numberTest({
+  equal,
+  ranges,
+  compared,
+}: ReturnType<typeof numberTests>): (value: Numeric) => boolean {
   const wanted = new Set(equal)
   const intervals = merged([
     ...ranges,
@@ -454,24 +458,17 @@ const UNEQUAL = /^!=\s*(.*)$/s
 /** A BigInt is a 64-bit whole number that a double cannot hold. */
 export type Numeric = number | bigint
 
-/** The tests of a clause on numbers. A document passes if it meets any of them. */
-interface NumberTests {
-  equal: Numeric[]
+/**
+ * The tests of a clause on numbers. A document passes if it meets any of them.
+ * @throws ApiError 400 for a value that is not a number of the field's type
+ */
+export function numberTests(field: Field, clause: FilterClause) {
+  const equal: Numeric[] = []
   /** `!=5` in a list: none of the document's values is 5 */
-  unequal: Numeric[]
+  const unequal: Numeric[] = []
   /** both ends included */
-  ranges: [Numeric, Numeric][]
-  compared: { sign: string; bound: Numeric }[]
-}
-
-/** @throws ApiError 400 for a value that is not a number of the field's type */
-export function numberTests(field: Field, clause: FilterClause): NumberTests {
-  const { equal, unequal, ranges, compared }: NumberTests = {
-    equal: [],
-    unequal: [],
-    ranges: [],
-    compared: [],
-  }
+  const ranges: [Numeric, Numeric][] = []
+  const compared: { sign: string; bound: Numeric }[] = []
   for (const { text } of clause.values) {
     const range = RANGE.exec(text)
     const comparison = COMPARISON.exec(text)

@@ -28,17 +28,6 @@ import type { HitRow } from './hits'
 import { filteredIn, seqsOf, setOf, withSeqs } from './match-set'
 import type { Window } from './order'
 
-interface Curated {
-  params: SearchParameters
-  pins: { id: string; position: number }[]
-  hidden: string[]
-  /** whether pinned documents have to pass the filter */
-  filtersPins: boolean
-  metadata: Record<string, unknown> | undefined
-  /** of the last curation that has some */
-  diversity: Diversity | undefined
-}
-
 const EVERYTHING = '*'
 /** To try a rule takes as long as to read so many rows. */
 const ROWS_A_RULE = 16
@@ -86,15 +75,17 @@ export async function curate(
   given: SearchParameters,
   curations: readonly Curation[],
   lists: Pick<RuleWords, 'synonyms' | 'dictionaries'>,
-): Promise<Curated> {
+) {
   const params = { ...given }
-  const curated: Curated = {
+  const curated = {
     params,
-    pins: [],
-    hidden: [],
+    pins: [] as { id: string; position: number }[],
+    hidden: [] as string[],
+    /** whether pinned documents have to pass the filter */
     filtersPins: false,
-    metadata: undefined,
-    diversity: undefined,
+    metadata: undefined as Curation['metadata'],
+    /** of the last curation that has some */
+    diversity: undefined as Diversity | undefined,
   }
   if (curations.length === 0) return curated
   const query = new Query(params.q ?? EVERYTHING, context.schema)

@@ -25,13 +25,6 @@ export interface GroupHit extends HitRow {
   group_found: number
 }
 
-export interface Groups {
-  /** the hits of the groups on the page, group by group */
-  rows: GroupHit[]
-  /** how many groups there are */
-  found: number
-}
-
 /** A group: its best match, how many it has, and its key. */
 interface Group extends Placed {
   size: number
@@ -56,7 +49,7 @@ export async function groupsOf(
   context: Running,
   request: SearchRequest,
   { candidates, sort, pinned, sortVectors }: Grouped,
-): Promise<Groups> {
+) {
   const set = await candidates.set()
   const { order, rowsOf } = await orderingOf(context, sort, { ...candidates, set, sortVectors })
   const grouping = new Grouping(context, request)
@@ -97,11 +90,15 @@ export async function groupsOf(
   const rows = rowsOf(page.map(({ seq }) => seq).filter((seq) => !pins.has(seq)))
   const rowOf = new Map<number, HitRow>(rows.map((row) => [row.seq, row]))
   return {
-    rows: page.map(({ seq, key, size }) => ({
-      ...(rowOf.get(seq) ?? pinnedRow(seq)),
-      group_key: key,
-      group_found: size,
-    })),
+    /** the hits of the groups on the page, group by group */
+    rows: page.map(
+      ({ seq, key, size }): GroupHit => ({
+        ...(rowOf.get(seq) ?? pinnedRow(seq)),
+        group_key: key,
+        group_found: size,
+      }),
+    ),
+    /** how many groups there are */
     found: keys.length + all.length,
   }
 }

@@ -165,7 +165,7 @@ function textMatch(
   const { queryFields } = request
   const fields = queryFields.map(({ field }) => field).filter(isSearchable)
   const names = fields.map(({ name }) => name)
-  const counts: MatchCounts =
+  const counts =
     row.score === null ? { fields: 0, words: 0, bestField: -1 } : countMatches(document, names, matchers)
   const score = row.score === null ? 0 : textMatchScore(row.score)
   return {
@@ -268,17 +268,12 @@ function highlightText(
   return full ? { ...passage, value: mark(text, 0, text.length, all, options) } : passage
 }
 
-/** Marks that are shown together. */
-interface MarkedRange {
-  first: number
-  last: number
-  /** its different words count before how close they are. 0 for none */
-  fit: number
-}
-
-/** The window with the most different query words; of equal ones the shortest, and then the first. */
-function bestWindow(marks: Mark[]): MarkedRange {
-  let best: MarkedRange = { first: 0, last: 0, fit: 0 }
+/**
+ * The window with the most different query words; of equal ones the shortest, and then the first.
+ * @returns `fit`: its different words count before how close they are. 0 for none
+ */
+function bestWindow(marks: Mark[]) {
+  let best = { first: 0, last: 0, fit: 0 }
   for (const [index, { token: first }] of marks.entries()) {
     const words = new Set<number>()
     for (let at = index; at < marks.length && marks[at]!.token <= first + WINDOW; at++) {
@@ -315,11 +310,6 @@ function mark(text: string, from: number, to: number, marks: Range[], options: H
   return out + text.slice(at, to)
 }
 
-interface DocumentHighlights {
-  highlight: Record<string, unknown>
-  highlights: Highlight[]
-}
-
 /** @param fields names of the fields to look at */
 export function highlightDocument(
   document: Document,
@@ -327,8 +317,8 @@ export function highlightDocument(
   matchers: Matchers,
   schema: StoredSchema,
   options: HighlightOptions,
-): DocumentHighlights {
-  const result: DocumentHighlights = { highlight: {}, highlights: [] }
+): Pick<Hit, 'highlight' | 'highlights'> {
+  const result: Pick<Hit, 'highlight' | 'highlights'> = { highlight: {}, highlights: [] }
   const old: { fit: number; highlight: Highlight }[] = []
   for (const name of fields) {
     const field = findField(schema, name)
@@ -392,17 +382,8 @@ function beside(parent: Json, key: string | number, node: unknown): Json {
   return known as Json
 }
 
-interface MatchCounts {
-  /** fields with at least one of the words */
-  fields: number
-  /** different query words found in any of them */
-  words: number
-  /** index of the field with the most different words, -1 for none */
-  bestField: number
-}
-
 /** How much of the query a document contains, for text_match_info. */
-export function countMatches(document: Document, fields: string[], matchers: Matchers): MatchCounts {
+export function countMatches(document: Document, fields: string[], matchers: Matchers) {
   const all = new Set<number>()
   let matched = 0
   let best = { field: -1, words: 0 }
@@ -415,7 +396,14 @@ export function countMatches(document: Document, fields: string[], matchers: Mat
     if (words.size > best.words) best = { field: index, words: words.size }
     for (const word of words) all.add(word)
   }
-  return { fields: matched, words: all.size, bestField: best.field }
+  return {
+    /** fields with at least one of the words */
+    fields: matched,
+    /** different query words found in any of them */
+    words: all.size,
+    /** index of the field with the most different words, -1 for none */
+    bestField: best.field,
+  }
 }
 
 /** Marks the prefixes in a facet value that match the facet query. */

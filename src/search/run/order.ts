@@ -35,12 +35,6 @@ interface Ordered extends Pick<Candidates, 'text' | 'vector' | 'gathered' | 'fit
   scoresLast?: boolean
 }
 
-interface Ordering {
-  order: OrderOf
-  /** matches with what they were found by */
-  rowsOf(seqs: readonly number[]): OrderedMatch[]
-}
-
 /** @throws ApiError 400 for a bad filter in `_eval` */
 export function checkOrder(context: SearchContext, sort: readonly SortKey[] = []): void {
   try {
@@ -60,11 +54,7 @@ const LAST = Number.NEGATIVE_INFINITY
  * @param sort the size of a document's group is not known yet, so it counts as 0 here
  * @throws ApiError 422 for more matches than are ranked together
  */
-export async function orderingOf(
-  context: Running,
-  sort: readonly SortKey[],
-  asked: Ordered,
-): Promise<Ordering> {
+export async function orderingOf(context: Running, sort: readonly SortKey[], asked: Ordered) {
   const { set, fit } = asked
   const fields = sort.flatMap((key) => (key.kind === 'field' || key.kind === 'geopoint' ? [key.field] : []))
   const blockOf = blocksOf(context, fields)
@@ -115,7 +105,8 @@ export async function orderingOf(
   if (keys.length === 0) keys.push(byAge(1))
   return {
     order: orderOf(keys),
-    rowsOf(seqs) {
+    /** matches with what they were found by */
+    rowsOf(seqs: readonly number[]): OrderedMatch[] {
       const scores = fit?.of(seqs)
       const rows = found?.rowsOf(seqs)
       return seqs.map((seq) => {
@@ -402,16 +393,13 @@ function sortable(norm: string, sign: number): string {
 
 const unitOf = (unit: string): string => String.fromCharCode(rankOf(unit.charCodeAt(0)))
 
-interface Ranks {
-  /** By id: the rank of a string among the normal forms of its block, from 1 on; 0 for none and for an empty one */
-  ranks: Uint32Array
-  /** by rank, less 1: an id */
-  sorted: number[]
-}
+const RANKS = new WeakMap<Words, { ranks: Uint32Array; sorted: number[] }>()
 
-const RANKS = new WeakMap<Words, Ranks>()
-
-function ranksOf(words: Words): Ranks {
+/**
+ * @returns `ranks`, by id: the rank of a string among the normal forms of its block, from 1 on; 0 for none and for an empty one.
+ *   `sorted`, by rank, less 1: an id
+ */
+function ranksOf(words: Words) {
   const known = RANKS.get(words)
   if (known !== undefined) return known
   const forms = words.texts.map((_, id) => (id === 0 ? '' : sortable(words.norm(id), 1)))

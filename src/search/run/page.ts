@@ -11,7 +11,7 @@ import { cosineDistance, dot, norm } from '../vectors/packed-vectors'
 import type { Candidates, OrderedMatch } from './candidates'
 import type { Running } from './context'
 import { besidePinned, type Pinned, withPinned } from './curate'
-import { type GroupHit, type Groups, groupsOf, groupValues } from './grouping'
+import { type GroupHit, groupsOf, groupValues } from './grouping'
 import { buildHits, type HitContext, type HitRow } from './hits'
 import { blocksOf, setOf, sizeOf } from './match-set'
 import type { VectorSearch } from './nearest'
@@ -98,7 +98,7 @@ export async function bestMatches(
 async function shownGroups(
   context: Running,
   request: SearchRequest,
-  groups: Groups,
+  groups: Awaited<ReturnType<typeof groupsOf>>,
   hitContext: HitContext,
 ): Promise<Pick<SearchResult, 'found' | 'grouped_hits'>> {
   const hits = await buildHits(context, request, groups.rows, hitContext)

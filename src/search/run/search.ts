@@ -17,7 +17,7 @@ import { list, parameter } from '../request/parameters'
 import { diversifying, parseRequest, type SearchRequest } from '../request/request'
 import { BLOCK } from '../schema/column'
 import type { StoredSchema } from '../schema/layout'
-import type { Curation, Diversity } from '../sets/curation'
+import type { Curation } from '../sets/curation'
 import type { Synonym } from '../sets/synonym'
 import { analyzerOf, type TextIndex, type TokenRules, WORDS } from '../text/analyzer'
 import { type ParsedQuery, rulesOf } from '../text/query'
@@ -466,12 +466,7 @@ function all(
 // =============================================================================
 // The synonym sets and curation sets of a search: those that the collection names, and those that the search names.
 
-interface NamedSets {
-  synonyms: (readonly Synonym[])[]
-  curations: Curation[]
-  /** stemming dictionaries that rules of curations name */
-  dictionaries: Map<string, ReadonlyMap<string, string>>
-}
+type NamedSets = Awaited<ReturnType<typeof readNamedSets>>
 
 const MOST_TYPOS = 2
 
@@ -480,7 +475,7 @@ const MOST_TYPOS = 2
  * all searches with it.
  * @throws ApiError 404 for a set that the search names
  */
-export async function readNamedSets(context: SearchContext, params: SearchParameters): Promise<NamedSets> {
+export async function readNamedSets(context: SearchContext, params: SearchParameters) {
   const { schema } = context
   const synonyms = parameter(params, 'enable_synonyms')
     ? namesOf(schema.synonym_sets, params.synonym_sets)
@@ -495,6 +490,7 @@ export async function readNamedSets(context: SearchContext, params: SearchParame
   return {
     synonyms: foundSynonyms.filter((set) => set !== undefined),
     curations: rules,
+    /** stemming dictionaries that rules of curations name */
     dictionaries: await dictionariesOf(context, rules),
   }
 }
@@ -502,7 +498,7 @@ export async function readNamedSets(context: SearchContext, params: SearchParame
 async function dictionariesOf(
   context: SearchContext,
   curations: Curation[],
-): Promise<NamedSets['dictionaries']> {
+): Promise<Map<string, ReadonlyMap<string, string>>> {
   const names = new Set(curations.flatMap(({ rule }) => rule.stemming_dictionary ?? []))
   const found = await Promise.all(
     [...names].map(async (name) => [name, await context.stemmingDictionary(name)] as const),
@@ -533,23 +529,16 @@ async function required<Found>(
   return found
 }
 
-/** A search as its sets change it. */
-interface WithSets {
-  /** with what curations put in */
-  params: SearchParameters
-  request: SearchRequest
-  /** of the first curation that has some */
-  metadata: Record<string, unknown> | undefined
-  diversity: Diversity | undefined
-}
-
-/** @throws ApiError for wrong parameters */
+/**
+ * @returns the search as its sets change it: `params` with what curations put in, and the `metadata` of the first curation that has some
+ * @throws ApiError for wrong parameters
+ */
 async function applyNamedSets(
   context: SearchContext,
   given: SearchParameters,
   sets: NamedSets,
   preparing: Pacing,
-): Promise<WithSets> {
+) {
   checkLimits(given)
   const { schema } = context
   const synonyms = synonymRules(given, sets.synonyms)

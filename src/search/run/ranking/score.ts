@@ -244,19 +244,12 @@ const isWhole = ({ length, occurrences }: Reading, sequence: readonly number[]):
   occurrences.length === length &&
   occurrences.every(({ word, cost }, at) => cost === 0 && word === sequence[at])
 
-interface WordSpan {
-  words: number
-  distance: number
-  first: number
-  last: number
-  inOrder: boolean
-  /** the cost of its words above that of the cheapest ones in the text */
-  cost: number
-}
-
-/** The window with the most words, and of those the shortest; of equal ones the first. */
-function bestWindow(occurrences: readonly Occurrence[], costs: ReadonlyMap<number, number>): WordSpan {
-  let best: WordSpan = { words: 0, distance: 0, first: 0, last: 0, inOrder: false, cost: 0 }
+/**
+ * The window with the most words, and of those the shortest; of equal ones the first.
+ * @returns `cost`: that of its words above that of the cheapest ones in the text
+ */
+function bestWindow(occurrences: readonly Occurrence[], costs: ReadonlyMap<number, number>) {
+  let best = { words: 0, distance: 0, first: 0, last: 0, inOrder: false, cost: 0 }
   for (let first = 0; first < occurrences.length; first++) {
     const { token } = occurrences[first]!
     const seen = new Set<number>()
