@@ -11,3 +11,9 @@ declare namespace Cloudflare {
     FULL: string
   }
 }
+
+/** The text of a file. */
+declare module '*?raw' {
+  const text: string
+  export default text
+}

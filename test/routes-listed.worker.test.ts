@@ -1,10 +1,8 @@
 /** The API reference lists what is served: every route of every protocol, and no other. */
 import { expect, test } from 'vitest'
-import { chat } from '../scripts/docs/wires/chat.mjs'
-import { opensearch } from '../scripts/docs/wires/opensearch.mjs'
-import { typesense } from '../scripts/docs/wires/typesense.mjs'
 import { operations } from '../src/api/parley/operations'
 import { app } from '../src/app'
+import { wires } from './wires'
 
 /** Routes that answer with a refusal: methods that a path does not take, and addresses that are none. */
 const isRefusal = (method: string, path: string): boolean =>
@@ -15,7 +13,7 @@ const honoPath = (path: string): string => path.replace(/\{(\w+)\}/g, ':$1')
 test('every registered route is in the reference, and every route of the reference is registered', () => {
   const listed = [
     ...Object.values(operations).map(({ method, path }) => `${method} ${honoPath(path)}`),
-    ...[typesense, opensearch, chat].flatMap(({ groups }) =>
+    ...wires.flatMap(({ groups }) =>
       groups.flatMap(({ routes }) =>
         routes.flatMap(({ method, path }) => method.split(', ').map((each) => `${each} ${path}`)),
       ),

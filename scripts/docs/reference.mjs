@@ -1,10 +1,7 @@
 /** The pages of the API reference: Parley's own routes and schemas from openapi.json, those of other protocols from wires/. */
 import { readFileSync } from 'node:fs'
 import { anchors } from './anchors.mjs'
-import { chat } from './wires/chat.mjs'
-import { opensearch } from './wires/opensearch.mjs'
-import { typesense } from './wires/typesense.mjs'
-import { ownExamples } from './wires/wire.mjs'
+import { ownExamples, wireOf } from './wires/wire.mjs'
 
 /**
  * The parts of JSON Schema and OpenAPI that the document uses.
@@ -101,8 +98,10 @@ function objectSection(name, schema) {
 
 /** @typedef {import('./wires/wire.mjs').Wire} Wire */
 
-/** The wires that are not Parley's own. @type {Wire[]} */
-export const wires = [typesense, opensearch, chat]
+/** The wires that are not Parley's own. */
+export const wires = ['typesense', 'opensearch', 'chat'].map((name) =>
+  wireOf(readFileSync(new URL(`wires/${name}.yaml`, import.meta.url), 'utf8')),
+)
 
 const ORIGIN = 'http://localhost:8108'
 

@@ -1,13 +1,12 @@
 /**
- * What the reference says of a route that is not Parley's own. The examples of a wire are in the order in which they can
- * be run; a test runs them, and compares the routes with those that are served.
+ * What the reference says of a route that is not Parley's own, as the files beside this one have it. The examples of a wire are in the
+ * order in which they can be run; a test runs them, and compares the routes with those that are served.
  *
  * @typedef {object} WireRoute
  * @property {string} method the methods that are answered alike, such as `GET, POST`; the example uses the first
  * @property {string} path in Hono's syntax
  * @property {string} what it does, as a sentence
  * @property {string} send path and query of the example
- * @property {string} [query] of the example, where its path is the usual one
  * @property {unknown} [body] of the example: text, or a value to send as JSON
  * @property {true | 401 | 404 | 501} [refused] the example is answered with an error: 400, or this status
  * @property {'stream'} [gives] what the reply is, where it is not JSON
@@ -17,8 +16,6 @@
  * @property {string} [about] Markdown
  * @property {WireRoute[]} routes
  *
- * @typedef {Omit<WireGroup, 'routes'> & { routes: ReturnType<typeof route>[] }} Routes a group as it is written
- *
  * @typedef {object} Wire
  * @property {string} name of the page, below /docs/
  * @property {string} title
@@ -26,33 +23,39 @@
  * @property {'X-TYPESENSE-API-KEY' | 'Authorization'} header that the key is sent in
  * @property {WireGroup[]} groups
  */
+import { parse } from 'yaml'
 
 /**
- * @param {string} method
- * @param {string} path
- * @param {string} what
- * @param {Partial<WireRoute>} [example] with `send` only where the names of the wire do not make it of the path
- */
-export const route = (method, path, what, example = {}) => ({ method, path, what, ...example })
-
-/**
- * @param {Omit<Wire, 'groups'> & { groups: Routes[], names: Record<string, string> }} given `names`: what stands for the parameters of paths in examples, by the parameter or the end
- *   of a path with it; the first that fits counts
+ * Reads a wire. An entry begins with its route and what that does: `GET /health: Says whether Parley is up.`
+ * @param {string} yaml with `names`: what stands for the parameters of paths in examples, by the parameter or the end of a path with
+ *   it; the first that fits counts. An example has `send` only where these do not make it of the path
  * @returns {Wire}
  */
-export function wire({ names, groups, ...rest }) {
+export function wireOf(yaml) {
+  const { names, groups, ...rest } = parse(yaml)
   const named = (/** @type {string} */ path) =>
     Object.entries(names)
       .reduce((all, [parameter, name]) => all.replace(parameter, name), path)
       .replace(/\{[^}]*\}/g, '')
-  const whole = (/** @type {ReturnType<typeof route>} */ one) => ({
-    ...one,
-    send: one.send ?? named(one.path) + (one.query ? `?${one.query}` : ''),
-  })
-  return { ...rest, groups: groups.map((group) => ({ ...group, routes: group.routes.map(whole) })) }
+  const routeOf = (/** @type {Record<string, any>} */ entry) => {
+    const [[route = '', what] = [], ...example] = Object.entries(entry)
+    const [, method, path = ''] = /^(.+?) (\/.*)$/.exec(route) ?? []
+    const { query, ...given } = Object.fromEntries(example)
+    return { method, path, what, send: named(path) + (query ? `?${query}` : ''), ...given }
+  }
+  return {
+    ...rest,
+    groups: groups.map((/** @type {{ routes: Record<string, any>[] }} */ group) => ({
+      ...group,
+      routes: group.routes.map(routeOf),
+    })),
+  }
 }
 
-/** @type {Record<string, { send?: string, body?: unknown, stream?: boolean }>} */
+/**
+ * Examples of Parley's own routes, by operation, where they are not the usual ones.
+ * @type {Record<string, { send?: string, body?: unknown, stream?: boolean }>}
+ */
 export const ownExamples = {
   ask: {
     body: { question: 'How does Parley store history?', model: 'docs', collections: ['docs'] },

@@ -1,11 +1,9 @@
 /** Every route says which methods its path takes, to `OPTIONS` and to any other method. */
 import { env } from 'cloudflare:workers'
 import { expect, it } from 'vitest'
-import { chat } from '../../../scripts/docs/wires/chat.mjs'
-import { opensearch } from '../../../scripts/docs/wires/opensearch.mjs'
-import { typesense } from '../../../scripts/docs/wires/typesense.mjs'
 import { operations } from '../../../src/api/parley/operations'
 import { app } from '../../../src/app'
+import { wires } from '../../wires'
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 
@@ -18,7 +16,7 @@ const send = (method: string, path: string, headers: Record<string, string> = {}
 /** The routes of the reference, written by hand: `routes-listed` holds them against those that are registered. */
 const listed = [
   ...Object.values(operations).map(({ method, path }) => ({ method, path })),
-  ...[typesense, opensearch, chat].flatMap(({ groups }) => groups.flatMap(({ routes }) => routes)),
+  ...wires.flatMap(({ groups }) => groups.flatMap(({ routes }) => routes)),
 ]
 
 const PARAMETER = /:\w+(?:\{([^}]*)\})?|\{\w+\}/g
