@@ -1,47 +1,23 @@
 /** What the Worker reads sites with (src/sources): the import's own way from a page to documents, without files. */
-import { textArticle } from '../read/article.mjs'
-import { asksRobots, readPage } from '../read/html.mjs'
-import { asDocuments, encodePath, pageIdOf, sectionOf, urlOf } from './documents.mjs'
-import { fateOf, filesInArchive, readFile } from './files.mjs'
-import { digestOf, planImport, storedIn } from './plan.mjs'
-import { listedPages, robotsOf } from './robots.mjs'
-import { articleFields, collectionOf, HASH, PAGE, SOURCE } from './schema.mjs'
-import { AGENT, BUSY, belowOf, normal, waitOf } from './site.mjs'
-import { titleDigest } from './unchanged.mjs'
+import { asDocuments, pageIdOf } from './documents.mjs'
 
-export {
-  AGENT,
-  articleFields,
-  asksRobots,
-  BUSY,
-  belowOf,
-  collectionOf,
-  digestOf,
-  encodePath,
-  fateOf,
-  filesInArchive,
-  HASH,
-  listedPages,
-  normal,
-  PAGE,
-  pageIdOf,
-  planImport,
-  readFile,
-  readPage,
-  robotsOf,
-  SOURCE,
-  sectionOf,
-  storedIn,
-  textArticle,
-  titleDigest,
-  urlOf,
-  waitOf,
-}
+export { textArticle } from '../read/article.mjs'
+export { asksRobots, readPage } from '../read/html.mjs'
+export { encodePath, pageIdOf, sectionOf, urlOf } from './documents.mjs'
+export { fateOf, filesInArchive, readFile } from './files.mjs'
+export { digestOf, planImport, storedIn } from './plan.mjs'
+export { listedPages, robotsOf } from './robots.mjs'
+export { articleFields, collectionOf, HASH, PAGE, SOURCE } from './schema.mjs'
+export { AGENT, BUSY, belowOf, normal, waitOf } from './site.mjs'
+export { titleDigest } from './unchanged.mjs'
+
+/** @typedef {import('../read/article.mjs').Article} Article */
+/** @typedef {import('./robots.mjs').Rules} Rules */
 
 /**
  * The documents of one page.
  * @param {string} address that its id is made of
- * @param {import('../read/article.mjs').Article} article
+ * @param {Article} article
  * @param {object} where
  * @param {string} where.source
  * @param {string} where.section
