@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline/promises'
 import { databaseId, find, findAccount, remove } from './deploy/find.mjs'
 import { secretsFile, wanted } from './deploy/names.mjs'
 import { destroyUsage, fail, optionsOf, readDestroyOptions } from './deploy/options.mjs'
-import { describeRemoval, planRemoval, removalPath } from './deploy/removal.mjs'
+import { planRemoval } from './deploy/removal.mjs'
 
 const wish = optionsOf(readDestroyOptions, destroyUsage)
 
@@ -37,25 +37,20 @@ async function agreed(worker) {
 
 const { account, goal, steps, left } = await prepare()
 const { worker } = goal
-for (const step of steps) console.log(`  ${describeRemoval(step)}`)
+for (const { said } of steps) console.log(`  ${said}`)
 for (const what of left) console.log(`  Leave what no deployment made: ${what}`)
 if (wish.dryRun) process.exit(0)
 if (!wish.yes && !(await agreed(worker))) {
   console.log('Nothing was removed.')
   process.exit(1)
 }
-for (const [index, step] of steps.entries()) {
-  console.log(`${index + 1}/${steps.length}  ${describeRemoval(step)}`)
+for (const [index, { said, path }] of steps.entries()) {
+  console.log(`${index + 1}/${steps.length}  ${said}`)
   try {
-    const path = removalPath(step)
     const id = path.includes(':database') ? await databaseId(account, goal.database) : ''
     await remove(`/accounts/${account}${path.replace(':database', id)}`)
   } catch (error) {
-    fail(
-      error,
-      `This step failed: ${describeRemoval(step)}.`,
-      'Run `npm run destroy` again: it goes on from here.',
-    )
+    fail(error, `This step failed: ${said}.`, 'Run `npm run destroy` again: it goes on from here.')
   }
 }
 console.log(`\nThe deployment ${worker} is removed. Its secrets are still in ${secretsFile(account, worker, process.env)},

@@ -6,11 +6,6 @@ import { runWrangler } from '../wrangler.mjs'
 import { BASE } from './names.mjs'
 import { COUNT_TABLES, READ_BOTH, READ_MIGRATIONS, READ_OWNER, READ_RECORDS } from './plan.mjs'
 
-/*
- * Cloudflare's API, for all that needs no knowledge of wrangler's: each start of wrangler takes two seconds, and a first
- * deployment has thirty steps. The wire: https://developers.cloudflare.com/api/
- */
-
 const API = 'https://api.cloudflare.com/client/v4'
 
 /** What Cloudflare refused. */
@@ -27,49 +22,14 @@ export class Refused extends Error {
 }
 
 /**
- * Asks Cloudflare's API.
+ * Has Cloudflare's API say, make or delete something.
+ * @param {string} method
  * @param {string} path
+ * @param {unknown} [body]
  * @returns {Promise<any>} the result
  * @throws Refused with what Cloudflare answered
  * @throws Error when Cloudflare cannot be reached
  */
-export const ask = (path) => call('GET', path)
-
-/**
- * Asks for all of a list that comes in pages.
- * @param {string} path
- * @param {number} size of a page: the most that the API gives
- * @returns {Promise<any[]>}
- * @throws Refused and Error as `ask`
- */
-export async function askAll(path, size) {
-  const all = []
-  for (let page = 1; ; page += 1) {
-    const some = await ask(`${path}?page=${page}&per_page=${size}`)
-    all.push(...some)
-    if (some.length < size) return all
-  }
-}
-
-/**
- * Has Cloudflare's API make or do something.
- * @param {string} path
- * @param {unknown} body
- * @returns {Promise<any>} the result
- * @throws Refused with what Cloudflare answered
- * @throws Error when Cloudflare cannot be reached
- */
-export const post = (path, body) => call('POST', path, body)
-
-/**
- * Has Cloudflare's API delete something.
- * @param {string} path
- * @throws Refused with what Cloudflare answered
- * @throws Error when Cloudflare cannot be reached
- */
-export const remove = (path) => call('DELETE', path)
-
-/** @param {string} method @param {string} path @param {unknown} [body] @returns {Promise<any>} */
 async function call(method, path, body) {
   const base = process.env.CLOUDFLARE_API_BASE_URL || API
   const response = await fetch(base + path, {
@@ -84,6 +44,29 @@ async function call(method, path, body) {
   })
   if (reply.success) return reply.result
   throw new Refused(what, reply.errors)
+}
+
+/** Asks Cloudflare's API. @param {string} path */
+export const ask = (path) => call('GET', path)
+/** Has it make or do something. @param {string} path @param {unknown} body */
+export const post = (path, body) => call('POST', path, body)
+/** Has it delete something. @param {string} path */
+export const remove = (path) => call('DELETE', path)
+
+/**
+ * Asks for all of a list that comes in pages.
+ * @param {string} path
+ * @param {number} size of a page: the most that the API gives
+ * @returns {Promise<any[]>}
+ * @throws Refused and Error as `call`
+ */
+export async function askAll(path, size) {
+  const all = []
+  for (let page = 1; ; page += 1) {
+    const some = await ask(`${path}?page=${page}&per_page=${size}`)
+    all.push(...some)
+    if (some.length < size) return all
+  }
 }
 
 /** @returns {Promise<Record<string, string>>} headers of what wrangler goes by: a login, or a key from the environment */

@@ -240,80 +240,70 @@ function planIndexes(wanted, found) {
   })
 }
 
-/** @param {Place} place */
-const inWords = ({ jurisdiction, region }) => {
-  if (jurisdiction !== undefined) return ` in the jurisdiction ${jurisdiction}`
-  return region === undefined ? '' : ` in the region ${region}`
-}
-
 /**
  * How a step is done: by a POST to Cloudflare's API, where `path` is below the account and `:database` stands for the id of the
  * database, or by wrangler, which knows how to apply migrations and to upload a Worker. Each run of wrangler takes two
  * seconds. `verify` has neither: it asks what was deployed.
  * @typedef {{ path: string, body: object } | { wrangler: string[] }} Action
- * @param {Step} step
- * @returns {Action | undefined}
  */
-export function action(step) {
-  switch (step.do) {
-    case 'create-database': {
-      const { jurisdiction, region } = step.place
-      return {
-        path: '/d1/database',
-        body: {
-          name: step.name,
-          ...(jurisdiction !== undefined && { jurisdiction }),
-          ...(region !== undefined && { primary_location_hint: region }),
-        },
-      }
-    }
-    case 'create-index':
-      return {
-        path: '/vectorize/v2/indexes',
-        body: { name: step.name, config: { dimensions: step.dimensions, metric: step.metric } },
-      }
-    case 'create-metadata-index':
-      return {
-        path: `/vectorize/v2/indexes/${step.index}/metadata_index/create`,
-        body: { propertyName: step.name, indexType: step.type },
-      }
-    case 'mark':
-      return { path: '/d1/database/:database/query', body: { sql: markOwner(step.worker, step.records) } }
-    case 'record':
-      return { path: '/d1/database/:database/query', body: { sql: addRecords(step.records) } }
-    case 'migrate':
-      return { wrangler: ['d1', 'migrations', 'apply', step.binding, '--remote'] }
-    case 'deploy':
-      return { wrangler: ['deploy', '--minify'] }
-    case 'verify':
-      return undefined
-  }
-}
+
+/** The path of statements for the database. */
+const QUERY = '/d1/database/:database/query'
 
 /**
- * A step in words.
- * @param {Step} step
- * @returns {string}
+ * Each kind of step, in words and as what is done.
+ * @type {{ [Kind in Step['do']]: (step: Extract<Step, { do: Kind }>) => { said: string, action?: Action } }}
  */
-export function describe(step) {
-  switch (step.do) {
-    case 'create-database':
-      return `Create the D1 database ${step.name}${inWords(step.place)}`
-    case 'create-index':
-      return `Create the Vectorize index ${step.name} (${step.dimensions} dimensions, ${step.metric})`
-    case 'create-metadata-index':
-      return `Create the metadata index ${step.name} (${step.type}) of ${step.index}`
-    case 'mark':
-      return `Mark the database as the one of the Worker ${step.worker}`
-    case 'record':
-      return `Record in the database: ${step.records.map(({ kind, name }) => `${kind} ${name || 'none'}`).join(', ')}`
-    case 'migrate':
-      return `Apply ${step.migrations.length} migrations to the database: ${step.migrations.join(', ')}`
-    case 'deploy':
-      return step.secrets.length === 0
-        ? `Deploy the Worker ${step.worker}; its secrets stay as they are`
-        : `Deploy the Worker ${step.worker}, with new secrets: ${step.secrets.join(', ')}`
-    case 'verify':
-      return 'Ask for its health, and put one question to it'
-  }
+const KINDS = {
+  'create-database': ({ name, place: { jurisdiction, region } }) => ({
+    said: `Create the D1 database ${name}${jurisdiction ? ` in the jurisdiction ${jurisdiction}` : region ? ` in the region ${region}` : ''}`,
+    action: {
+      path: '/d1/database',
+      body: {
+        name,
+        ...(jurisdiction !== undefined && { jurisdiction }),
+        ...(region !== undefined && { primary_location_hint: region }),
+      },
+    },
+  }),
+  'create-index': ({ name, dimensions, metric }) => ({
+    said: `Create the Vectorize index ${name} (${dimensions} dimensions, ${metric})`,
+    action: { path: '/vectorize/v2/indexes', body: { name, config: { dimensions, metric } } },
+  }),
+  'create-metadata-index': ({ index, name, type }) => ({
+    said: `Create the metadata index ${name} (${type}) of ${index}`,
+    action: {
+      path: `/vectorize/v2/indexes/${index}/metadata_index/create`,
+      body: { propertyName: name, indexType: type },
+    },
+  }),
+  mark: ({ worker, records }) => ({
+    said: `Mark the database as the one of the Worker ${worker}`,
+    action: { path: QUERY, body: { sql: markOwner(worker, records) } },
+  }),
+  record: ({ records }) => ({
+    said: `Record in the database: ${records.map(({ kind, name }) => `${kind} ${name || 'none'}`).join(', ')}`,
+    action: { path: QUERY, body: { sql: addRecords(records) } },
+  }),
+  migrate: ({ binding, migrations }) => ({
+    said: `Apply ${migrations.length} migrations to the database: ${migrations.join(', ')}`,
+    action: { wrangler: ['d1', 'migrations', 'apply', binding, '--remote'] },
+  }),
+  deploy: ({ worker, secrets }) => ({
+    said:
+      secrets.length === 0
+        ? `Deploy the Worker ${worker}; its secrets stay as they are`
+        : `Deploy the Worker ${worker}, with new secrets: ${secrets.join(', ')}`,
+    action: { wrangler: ['deploy', '--minify'] },
+  }),
+  verify: () => ({ said: 'Ask for its health, and put one question to it' }),
 }
+
+/** @param {Step} step */
+const kindOf = (step) => KINDS[step.do](/** @type {any} */ (step))
+
+/** @param {Step} step */
+export const action = (step) => kindOf(step).action
+
+/** A step in words. @param {Step} step */
+export const describe = (step) => kindOf(step).said

@@ -1,9 +1,9 @@
 /** What `npm run destroy` removes, and what it leaves. Nothing here talks to anybody. */
 
 /**
- * @typedef {{ do: 'delete-worker', worker: string }
- *   | { do: 'delete-index', name: string }
- *   | { do: 'delete-database', name: string }} Removal
+ * What is deleted through Cloudflare's API: `said` in words, `path` below the account, where `:database` stands for the id of the
+ * database.
+ * @typedef {{ do: 'delete-worker' | 'delete-index' | 'delete-database', name: string, path: string, said: string }} Removal
  */
 
 /**
@@ -30,51 +30,33 @@ export function planRemoval({ worker, database, indexes }, found) {
   const recorded = made('vectorize')
   /** @type {Removal[]} */
   const steps = [
-    ...(found.deployed ? [{ do: /** @type {const} */ ('delete-worker'), worker }] : []),
-    ...recorded
-      .filter((name) => found.indexNames.includes(name))
-      .map((name) => ({ do: /** @type {const} */ ('delete-index'), name })),
+    ...(found.deployed ? [workerRemoval(worker)] : []),
+    ...recorded.filter((name) => found.indexNames.includes(name)).map(indexRemoval),
   ]
   const left = indexes
     .filter(({ name }) => found.indexNames.includes(name) && !recorded.includes(name))
     .map(({ name }) => `the Vectorize index ${name}: npx wrangler vectorize delete ${name}`)
   if (made('d1').includes(database.name) && !database.chosen) {
-    steps.push({ do: 'delete-database', name: database.name })
+    const said = `Delete the D1 database ${database.name}`
+    steps.push({ do: 'delete-database', name: database.name, path: '/d1/database/:database', said })
   } else {
     left.push(`the D1 database ${database.name}: npx wrangler d1 delete ${database.name}`)
   }
   return { steps, left }
 }
 
-/**
- * What is deleted through Cloudflare's API: a path below the account, where `:database` stands for the id of the database. `force`
- * deletes the Worker's objects too.
- * @param {Removal} step
- * @returns {string}
- */
-export function removalPath(step) {
-  switch (step.do) {
-    case 'delete-worker':
-      return `/workers/scripts/${step.worker}?force=true`
-    case 'delete-index':
-      return `/vectorize/v2/indexes/${step.name}`
-    case 'delete-database':
-      return '/d1/database/:database'
-  }
-}
+/** `force` deletes the Worker's objects too. @param {string} name @returns {Removal} */
+const workerRemoval = (name) => ({
+  do: 'delete-worker',
+  name,
+  path: `/workers/scripts/${name}?force=true`,
+  said: `Delete the Worker ${name}, its secrets, and its Durable Objects with all conversations and collections`,
+})
 
-/**
- * A step in words.
- * @param {Removal} step
- * @returns {string}
- */
-export function describeRemoval(step) {
-  switch (step.do) {
-    case 'delete-worker':
-      return `Delete the Worker ${step.worker}, its secrets, and its Durable Objects with all conversations and collections`
-    case 'delete-index':
-      return `Delete the Vectorize index ${step.name}`
-    case 'delete-database':
-      return `Delete the D1 database ${step.name}`
-  }
-}
+/** @param {string} name @returns {Removal} */
+const indexRemoval = (name) => ({
+  do: 'delete-index',
+  name,
+  path: `/vectorize/v2/indexes/${name}`,
+  said: `Delete the Vectorize index ${name}`,
+})
