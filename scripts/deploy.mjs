@@ -6,12 +6,13 @@
 import './installed.mjs'
 import { databaseId, find, findAccount, findPlan, post } from './deploy/find.mjs'
 import { configFile, keptSecrets, makeSecrets, secretsFile, wanted, writeConfig } from './deploy/names.mjs'
-import { fail, optionsOf, readDeployOptions, usage } from './deploy/options.mjs'
+import { fail, readDeployOptions, usage } from './deploy/options.mjs'
 import { action, describe, NOTHING, plan } from './deploy/plan.mjs'
 import { settle } from './deploy/settings.mjs'
 import { acceptsTerms, openAccount } from './deploy/temporary.mjs'
 import { upload } from './deploy/upload.mjs'
 import { report, verify } from './deploy/verify.mjs'
+import { optionsOf } from './options.mjs'
 import { runWrangler } from './wrangler.mjs'
 
 /** What is wanted and what that takes, or the end of the program. */

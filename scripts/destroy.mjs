@@ -6,8 +6,9 @@ import './installed.mjs'
 import { createInterface } from 'node:readline/promises'
 import { databaseId, find, findAccount, remove } from './deploy/find.mjs'
 import { secretsFile, wanted } from './deploy/names.mjs'
-import { destroyUsage, fail, optionsOf, readDestroyOptions } from './deploy/options.mjs'
+import { destroyUsage, fail, readDestroyOptions } from './deploy/options.mjs'
 import { planRemoval } from './deploy/removal.mjs'
+import { optionsOf } from './options.mjs'
 
 const wish = optionsOf(readDestroyOptions, destroyUsage)
 

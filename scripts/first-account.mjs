@@ -7,7 +7,9 @@ import { spawn } from 'node:child_process'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { optionsOf } from './options.mjs'
 import { ask } from './parley/commands/ask.mjs'
 import { backup } from './parley/commands/backup.mjs'
 import { restore } from './parley/commands/restore.mjs'
@@ -17,7 +19,8 @@ const USAGE = `npm run first-account -- --url https://parley.NAME.workers.dev --
 
   --deploy   runs \`npm run deploy\` twice in the middle of an answer; name what it needs after --, such as -- --env staging
   --sleep    seconds without a request, after which objects have gone to sleep
-  --report   where the report goes: first-account.md in this folder`
+  --report   where the report goes: first-account.md in this folder
+  --help     this text`
 
 const QUESTION = 'How long is history kept, and who deletes it?'
 const BATCH = 1_000
@@ -30,29 +33,27 @@ const WORDS =
 
 /** @typedef {{ step: string, ms: number, said: string, failed: boolean }} Step */
 
-function options() {
-  try {
-    const { values, positionals } = parseArgs({
-      allowPositionals: true,
-      options: {
-        url: { type: 'string' },
-        key: { type: 'string' },
-        deploy: { type: 'boolean', default: false },
-        documents: { type: 'string', default: '10000' },
-        sleep: { type: 'string', default: '15' },
-        report: { type: 'string', default: 'first-account.md' },
-      },
-    })
-    const [documents, sleep] = [Number(values.documents), Number(values.sleep)]
-    if (!(documents >= 1) || !(sleep >= 0)) throw new Error('--documents and --sleep take numbers.')
-    return { ...values, documents, sleep, deployed: positionals, server: new Server(values) }
-  } catch (error) {
-    console.error(`${/** @type {Error} */ (error).message}\n\n${USAGE}`)
-    return process.exit(1)
-  }
+/** @param {string[]} args @throws Error that says what is wrong with them */
+function readOptions(args) {
+  const { values, positionals } = parseArgs({
+    args,
+    allowPositionals: true,
+    options: {
+      url: { type: 'string' },
+      key: { type: 'string' },
+      deploy: { type: 'boolean', default: false },
+      documents: { type: 'string', default: '10000' },
+      sleep: { type: 'string', default: '15' },
+      report: { type: 'string', default: 'first-account.md' },
+      help: { type: 'boolean', short: 'h', default: false },
+    },
+  })
+  const [documents, sleep] = [Number(values.documents), Number(values.sleep)]
+  if (!(documents >= 1) || !(sleep >= 0)) throw new Error('--documents and --sleep take numbers.')
+  return { ...values, documents, sleep, deployed: positionals, server: new Server(values) }
 }
 
-const asked = options()
+const asked = optionsOf(readOptions, USAGE)
 const { server } = asked
 const name = `first-account-${crypto.randomUUID().slice(0, 8)}`
 /** @type {Step[]} */
@@ -75,9 +76,6 @@ async function take(step, work) {
     `${outcome.failed ? 'failed' : 'done  '} ${String(ms).padStart(7)} ms  ${step}: ${outcome.said}`,
   )
 }
-
-/** @param {number} seconds */
-const sleep = (seconds) => new Promise((resolve) => setTimeout(resolve, seconds * 1_000))
 
 /** Asks, and says when the first word came. @param {string} question */
 async function answer(question) {
@@ -176,7 +174,7 @@ async function vectors() {
     } = await server.call('GET', `/collections/${name}`)
     if (pending === 0) return `all made, ${refused} refused`
     if (Date.now() > until) throw new Error(`${pending} are left. ${error ?? ''}`)
-    await sleep(1)
+    await sleep(1_000)
   }
 }
 
@@ -216,7 +214,7 @@ await take('The server answers', async () => {
 })
 await take('A first question', () => answer(QUESTION))
 await take('The same again', () => answer(`${QUESTION} Again.`))
-await sleep(asked.sleep)
+await sleep(asked.sleep * 1_000)
 await take(`A question after ${asked.sleep} s of sleep`, () => answer(`${QUESTION} Once more.`))
 await take('An import', importAll)
 await take('Its vectors', vectors)
@@ -227,7 +225,7 @@ for (const [what, query] of Object.entries({
 })) {
   await take(`A search by ${what}`, () => search(query))
   await take(`A search by ${what}, warm`, () => search(query))
-  await sleep(asked.sleep)
+  await sleep(asked.sleep * 1_000)
   await take(`A search by ${what}, after ${asked.sleep} s of sleep`, () => search(query))
 }
 if (asked.deploy) {

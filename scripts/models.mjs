@@ -6,7 +6,8 @@ import './installed.mjs'
 import { parseArgs } from 'node:util'
 import { CHECKED, differences, modelsTable, WORKERS_AI_MODELS } from './costs/workers-ai.mjs'
 import { ask, askAll, findAccount } from './deploy/find.mjs'
-import { fail, optionsOf } from './deploy/options.mjs'
+import { fail } from './deploy/options.mjs'
+import { optionsOf } from './options.mjs'
 
 const usage = `Usage: npm run models -- [--check]
 

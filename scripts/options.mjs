@@ -1,4 +1,4 @@
-/** The options of `npm start`. */
+/** The options of `npm start`, and how programs take theirs. */
 import { isIP } from 'node:net'
 import { parseArgs } from 'node:util'
 
@@ -102,4 +102,23 @@ export function readOptions(args, env) {
     servedHosts: ['loopback', ...(isLoopback(host) ? [] : ['addresses']), ...values['allow-host']].join(', '),
     origins: ['loopback', ...values['allow-origin']].join(', '),
   }
+}
+
+/**
+ * The options of the command line, or the end of the program: with what is wrong with them, or with the help.
+ * @template {{ help?: boolean }} Options
+ * @param {(args: string[]) => Options} read
+ * @param {string} usage
+ * @returns {Options}
+ */
+export function optionsOf(read, usage) {
+  try {
+    const options = read(process.argv.slice(2))
+    if (!options.help) return options
+  } catch (error) {
+    console.error(`${/** @type {Error} */ (error).message}\n\n${usage}`)
+    process.exit(1)
+  }
+  console.log(usage)
+  process.exit(0)
 }

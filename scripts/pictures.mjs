@@ -11,6 +11,7 @@ import { fileURLToPath } from 'node:url'
 import { chromium } from 'playwright-core'
 import sharp from 'sharp'
 import { client, startOwnServer } from './own-server.mjs'
+import { HISTORY } from './parley/commands/init.mjs'
 
 /** Nobody sees more of a chat, and each frame weighs. */
 const FRAME_MS = 110
@@ -185,29 +186,24 @@ async function setStates(open) {
   return shots
 }
 
-/** @param {Open} open */
-async function emptyStates(open) {
+/**
+ * The lists of the console, with replies of the test's own.
+ * @param {Open} open
+ * @param {(path: string) => { status?: number, json: unknown }} replyTo
+ */
+async function listStates(open, replyTo) {
   const page = await open('/')
   await page.route(
     ({ pathname }) => pathname in NOTHING,
-    (route) => route.fulfill({ json: NOTHING[new URL(route.request().url()).pathname] }),
+    (route) => route.fulfill(replyTo(new URL(route.request().url()).pathname)),
   )
   const shots = await each(page, LISTS)
   await page.context().close()
   return shots
 }
 
-/** @param {Open} open */
-async function failedStates(open) {
-  const page = await open('/')
-  await page.route(
-    ({ pathname }) => pathname in NOTHING,
-    (route) => route.fulfill({ status: 500, json: { message: 'The database does not answer' } }),
-  )
-  const shots = await each(page, LISTS)
-  await page.context().close()
-  return shots
-}
+const empty = (/** @type {string} */ path) => ({ json: NOTHING[path] })
+const failed = () => ({ status: 500, json: { message: 'The database does not answer' } })
 
 /** The widget's five modes, before and after an answer. @param {Open} open @param {string} url @param {string} key */
 async function widgetStates(open, url, key) {
@@ -420,11 +416,7 @@ async function sheet(name, shots, { columns, width }) {
 }
 
 try {
-  const fields = ['conversation_id', 'model_id', 'role', 'message'].map((name) => ({ name, type: 'string' }))
-  await call('POST', '/collections', {
-    name: 'talk',
-    fields: [...fields, { name: 'timestamp', type: 'int32' }],
-  })
+  await call('POST', '/collections', { name: 'talk', fields: HISTORY })
   await call('POST', '/conversations/models', {
     id: 'writer',
     model_name: 'openai/gpt-4o-mini',
@@ -460,8 +452,9 @@ try {
       await sheet(`sets-${size}-${colorScheme}`, await setStates(open), at)
       await sheet(`widget-${size}-${colorScheme}`, await widgetStates(open, server.url, key), at)
     }
-    await sheet(`console-${size}-empty`, await emptyStates((address) => tab(options, address)), at)
-    await sheet(`console-${size}-failed`, await failedStates((address) => tab(options, address)), at)
+    const open = (/** @type {string} */ address) => tab(options, address)
+    await sheet(`console-${size}-empty`, await listStates(open, empty), at)
+    await sheet(`console-${size}-failed`, await listStates(open, failed), at)
   }
 } finally {
   await browser.close()

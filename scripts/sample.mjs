@@ -5,6 +5,7 @@
 import { createHash } from 'node:crypto'
 import { anchor, anchors } from './docs/anchors.mjs'
 import { read, written } from './docs/pages.mjs'
+import { HISTORY } from './parley/commands/init.mjs'
 
 /** What the page on / offers to a visitor who does not know what to ask. */
 const QUESTIONS = [
@@ -30,17 +31,6 @@ const schema = {
         model_config: { model_name: 'ts/all-MiniLM-L12-v2' },
       },
     },
-  ],
-}
-
-const historySchema = {
-  name: 'docs_history',
-  fields: [
-    { name: 'conversation_id', type: 'string' },
-    { name: 'model_id', type: 'string' },
-    { name: 'timestamp', type: 'int32' },
-    { name: 'role', type: 'string', index: false },
-    { name: 'message', type: 'string', index: false },
   ],
 }
 
@@ -182,7 +172,7 @@ export async function loadSample(url, apiKey, modelName = 'local/extractive') {
   )
   const failed = lines.split('\n').filter((line) => !JSON.parse(line).success)
   if (failed.length > 0) throw new Error(`The sample was refused: ${failed[0]}`)
-  await post('/collections', historySchema)
+  await post('/collections', { name: 'docs_history', fields: HISTORY })
   await post('/conversations/models', { ...model, model_name: modelName })
   await loadAssistant()
   const done = await call('PATCH', '/collections/docs', {

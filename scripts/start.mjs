@@ -9,7 +9,7 @@ import { join, relative, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { bundleInto } from './bundle.mjs'
 import { encryptionKey, endChildren, endLeftovers, occupy, watchChildren, watchNpm } from './folder.mjs'
-import { DEFAULT_HOST, isLoopback, readOptions, urlOf, usage } from './options.mjs'
+import { DEFAULT_HOST, isLoopback, optionsOf, readOptions, urlOf, usage } from './options.mjs'
 import { loadSample } from './sample.mjs'
 import { root } from './wrangler.mjs'
 
@@ -42,19 +42,17 @@ async function isFree(host, port) {
   return true
 }
 
-/** The options, or the end of the program. */
-function options() {
-  try {
-    const read = readOptions(process.argv.slice(2), process.env)
-    if (!read.help) return read
-  } catch (error) {
-    return refuse(`${/** @type {Error} */ (error).message}\n\n${usage}`)
-  }
-  console.log(usage)
-  process.exit(0)
-}
-
-const { host, port, folder: named, sample, apiKey, allowedHosts, servedHosts, origins, log } = options()
+const {
+  host,
+  port,
+  folder: named,
+  sample,
+  apiKey,
+  allowedHosts,
+  servedHosts,
+  origins,
+  log,
+} = optionsOf((args) => readOptions(args, process.env), usage)
 const url = urlOf(host, port)
 const folder = resolve(root, named)
 

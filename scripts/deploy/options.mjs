@@ -51,24 +51,6 @@ export function fail(error, ...more) {
   process.exit(1)
 }
 
-/**
- * The options of the command line, or the end of the program: with what is wrong with them, or with the help.
- * @template {{ help?: boolean }} Options
- * @param {(args: string[]) => Options} read
- * @param {string} usage
- * @returns {Options}
- */
-export function optionsOf(read, usage) {
-  try {
-    const options = read(process.argv.slice(2))
-    if (!options.help) return options
-  } catch (error) {
-    fail(error, usage)
-  }
-  console.log(usage)
-  process.exit(0)
-}
-
 /** Of a trial without an account, which has no Workers AI. */
 const TEMPORARY_MODEL = 'local/extractive'
 

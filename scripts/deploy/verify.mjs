@@ -1,5 +1,6 @@
 /** Whether a deployment works: its health, and one real question from the import to the answer. */
 import { client } from '../own-server.mjs'
+import { HISTORY } from '../parley/commands/init.mjs'
 import { loadSample } from '../sample.mjs'
 
 /**
@@ -53,7 +54,7 @@ const HEALTHY_MS = 120_000
 const ANSWER_LENGTH = 300
 
 const NAME = 'parley_deploy_check'
-const HISTORY = `${NAME}_history`
+const CONVERSATIONS = `${NAME}_history`
 
 const DOCUMENTS = [
   {
@@ -94,7 +95,7 @@ export async function unhealthy(url, ms, pause = 2_000) {
 async function tryOut(url, key, model) {
   const call = client(url, key)
   const clear = async () => {
-    const left = [`/conversations/models/${NAME}`, `/collections/${NAME}`, `/collections/${HISTORY}`]
+    const left = [`/conversations/models/${NAME}`, `/collections/${NAME}`, `/collections/${CONVERSATIONS}`]
     for (const path of left) await call('DELETE', path).catch(() => undefined)
   }
   await clear() // what a run that was cut off left behind
@@ -108,16 +109,11 @@ async function tryOut(url, key, model) {
       ],
     })
     for (const document of DOCUMENTS) await call('POST', `/collections/${NAME}/documents`, document)
-    await call('POST', '/collections', {
-      name: HISTORY,
-      fields: ['conversation_id', 'model_id', 'role', 'message']
-        .map((name) => ({ name, type: 'string' }))
-        .concat({ name: 'timestamp', type: 'int32' }),
-    })
+    await call('POST', '/collections', { name: CONVERSATIONS, fields: HISTORY })
     await call('POST', '/conversations/models', {
       id: NAME,
       model_name: model,
-      history_collection: HISTORY,
+      history_collection: CONVERSATIONS,
       max_bytes: 4096,
       // Many models of Workers AI end at 256 tokens where nothing is set.
       max_tokens: 1024,

@@ -152,11 +152,18 @@ export async function connect(server, name, options) {
   return { created: true, collection }
 }
 
-/** @param {string} file */
-async function readSchema(file) {
+/**
+ * @param {string} file JSON with the `fields` of a collection, or a list of them
+ * @returns {Promise<{ fields: import('../import/schema.mjs').Field[] } & Record<string, unknown>>}
+ * @throws Failure
+ */
+export async function readSchema(file) {
   try {
-    return JSON.parse(await readFile(file, 'utf8'))
-  } catch {
-    throw new Failure(EXIT.usage, `${file} is no JSON with the \`fields\` of a collection.`)
+    const schema = JSON.parse(await readFile(file, 'utf8'))
+    const { fields, ...rest } = Array.isArray(schema) ? { fields: schema } : schema
+    if (!Array.isArray(fields)) throw new Error('it has no list `fields`')
+    return { ...rest, fields }
+  } catch (error) {
+    throw new Failure(EXIT.usage, `${file} is no schema: ${/** @type {Error} */ (error).message}`)
   }
 }

@@ -21,6 +21,7 @@ import { keepUnchanged, wholeFiles } from '../import/unchanged.mjs'
 import { progress, quoted } from '../progress.mjs'
 import { readContent } from '../read/index.mjs'
 import { EXIT, Failure } from '../server.mjs'
+import { readSchema } from './connect.mjs'
 import { assistantNameFor, makeAssistant } from './init.mjs'
 
 /** @typedef {import('../import/documents.mjs').Read} Read */
@@ -58,7 +59,7 @@ import { assistantNameFor, makeAssistant } from './init.mjs'
  */
 export async function importInto(server, from, options, say) {
   const began = Date.now()
-  const given = options.schema === undefined ? undefined : await fieldsIn(options.schema)
+  const given = options.schema === undefined ? undefined : (await readSchema(options.schema)).fields
   const path = `/collections/${encodeURIComponent(options.into)}`
   const present = await server.find(path)
   // What an import with --whole left stays as it is.
@@ -270,7 +271,7 @@ async function readFiles(server, from, options, isOurs, say) {
   const sources = [...new Set(files.map((file) => file.source))]
   if (around) say(`This is part of "${some(sources)}", which was imported before: its documents are updated.`)
   const stored = isOurs ? await storedBy(server, into, sources) : new Map()
-  const fields = schema === undefined ? undefined : await fieldsIn(schema)
+  const fields = schema === undefined ? undefined : (await readSchema(schema)).fields
   const digest = await digests([whole, baseUrl, idField, field, fields])
   const known = wholeFiles(stored)
   const read = { ...newRead(), ...(around && { partial: true }) }
@@ -332,22 +333,6 @@ const leavingOut = (names) =>
 /** @param {string[]} names */
 const some = (names) =>
   names.length > 4 ? `${names.slice(0, 3).join(', ')} and ${names.length - 3} more` : names.join(', ')
-
-/**
- * @param {string} file
- * @returns {Promise<import('../import/schema.mjs').Field[]>}
- * @throws Failure
- */
-async function fieldsIn(file) {
-  try {
-    const schema = JSON.parse(await readFile(file, 'utf8'))
-    const fields = Array.isArray(schema) ? schema : schema.fields
-    if (!Array.isArray(fields)) throw new Error('it has no list `fields`')
-    return fields
-  } catch (error) {
-    throw new Failure(EXIT.usage, `${file} is no schema: ${/** @type {Error} */ (error).message}`)
-  }
-}
 
 /**
  * @param {string[]} given `NAME:TYPE` each

@@ -3,7 +3,8 @@
 import { articleFields, collectionOf } from '../import/schema.mjs'
 import { EXIT, Failure, reasonOf } from '../server.mjs'
 
-const HISTORY = [
+/** The fields of a collection of conversations. */
+export const HISTORY = [
   { name: 'conversation_id', type: 'string' },
   { name: 'model_id', type: 'string' },
   { name: 'timestamp', type: 'int32' },

@@ -10,7 +10,7 @@ import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { progress } from '../progress.mjs'
 import { BATCH, batchesOf, EXIT, Failure, refusal, sendBatch } from '../server.mjs'
-import { engineFrom } from './connect.mjs'
+import { engineFrom, readSchema } from './connect.mjs'
 
 /**
  * @typedef {object} Head
@@ -295,7 +295,7 @@ async function prepare(server, collection, beside, { to, schema, ...options }) {
   }
   const path = `/collections/${encodeURIComponent(beside)}`
   if (await server.find(path)) return
-  const given = schema === undefined ? schemaOf(collection, to) : JSON.parse(await readFile(schema, 'utf8'))
+  const given = schema === undefined ? schemaOf(collection, to) : await readSchema(schema)
   const engine = to === 'object' ? undefined : await engineFrom(to, options)
   const there = { typesense: 'collection', opensearch: 'index' }[to]
   const made = await server.call('POST', '/collections', {
