@@ -16,8 +16,8 @@ import { withoutMarks } from './markdown-marks.mjs'
  */
 export function readMarkdown(text, path, parsers) {
   const { data, body } = splitFrontMatter(text, parsers)
-  const { text: markdown, heading } = withoutHtml(isTooLong(body) ? body : withoutMarks(body, path, data))
-  const title = stringOf(data.title) ?? titleOf(heading, path) ?? titleOfPath(path)
+  const markdown = isTooLong(body) ? body : withoutHtml(withoutMarks(body, path, data))
+  const title = stringOf(data.title) ?? titleOf(headingLine(markdown), path) ?? titleOfPath(path)
   const url = stringOf(data.url) ?? stringOf(data.permalink) ?? stringOf(data.canonical_url)
   const { taxonomies } = /** @type {{ taxonomies?: { tags?: unknown } }} */ (data)
   const tags = [data.tags, data.keywords, taxonomies?.tags].flat().filter((tag) => typeof tag === 'string')
@@ -140,7 +140,7 @@ const picturesIn = (node) => (isPicture(node) ? [node.alt ?? ''] : (node.childre
 /** @param {any} node */
 const isPicture = (node) => node.type === 'image' || node.type === 'imageReference'
 
-/** The first heading of a page that is not parsed. @param {string} markdown @returns {string | undefined} with its marks */
+/** The first heading of a page. @param {string} markdown @returns {string | undefined} with its marks */
 function headingLine(markdown) {
   let last = ''
   for (const line of linesOutsideCode(markdown)) {
@@ -155,15 +155,14 @@ function headingLine(markdown) {
  * Markdown without the HTML in it: its elements become Markdown, and tags around Markdown go. So do badges, and pictures in headings
  * that say no more than their words. An underlined heading gets its marks in front, as passages are told apart by them.
  * @param {string} markdown
- * @returns {{ text: string, heading: string | undefined }} with all else as it was written, and the first heading
+ * @returns {string} with all else as it was written
  */
 function withoutHtml(markdown) {
-  if (isTooLong(markdown) || !MAY_CHANGE.test(markdown))
-    return { text: markdown, heading: headingLine(markdown) }
+  if (isTooLong(markdown) || !MAY_CHANGE.test(markdown)) return markdown
   const tree = parser.parse(markdown)
   const page = new Page(markdown, tree)
   for (const node of tree.children) page.visit(node, { isRoot: true, isInQuote: false })
-  return { text: withEdits(markdown, page.edits), heading: page.heading }
+  return withEdits(markdown, page.edits)
 }
 
 /** What begins a block, at the beginning of a line. */
@@ -179,8 +178,6 @@ const blockMarks = (text) =>
 class Page {
   /** @type {import('./markdown-html.mjs').Edit[]} */
   edits = []
-  /** @type {string | undefined} the first heading, with its marks */
-  heading
 
   /** @param {string} source @param {any} tree of mdast */
   constructor(source, tree) {
@@ -216,7 +213,6 @@ class Page {
   /** @param {any} node @param {Place} place */
   html(node, place) {
     const text = htmlBlock(node.value, this.closed)
-    if (place.isRoot) this.heading ??= /^(?:(?!```|~~~)[^\n]*\n)*?(#{1,6} [^\n]+)/.exec(text)?.[1]
     if (text === node.value) return
     const start = node.position.start.offset
     // Further lines stay in the list or the quote.
@@ -262,7 +258,6 @@ class Page {
         .trimEnd()
     }
     if (text !== source && /^#+\s*$/.test(text)) text = ''
-    if (place.isRoot && text !== '') this.heading ??= text
     if (text !== source) this.replace(node, text, place)
   }
 
