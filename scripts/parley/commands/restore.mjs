@@ -25,7 +25,7 @@ const NAMES = [
 
 /**
  * Secrets of conversation models. A model is restored without them, and refuses questions until it has them.
- * @param {string} folder @param {import('../backup/folder.mjs').Manifest} manifest @returns {Promise<Secret[]>}
+ * @param {string} folder @param {Manifest} manifest @returns {Promise<Secret[]>}
  */
 export async function secretsOfModels(folder, manifest) {
   /** @type {Secret[]} */
@@ -40,7 +40,7 @@ export async function secretsOfModels(folder, manifest) {
 
 /**
  * Secrets of embedding models in schemas. Without them a collection cannot be made.
- * @param {string} folder @param {import('../backup/folder.mjs').Manifest} manifest @returns {Promise<Secret[]>}
+ * @param {string} folder @param {Manifest} manifest @returns {Promise<Secret[]>}
  */
 export async function secretsOfFields(folder, manifest) {
   /** @type {Secret[]} */
@@ -71,56 +71,117 @@ export function secretIn(given, { path }) {
   return typeof value === 'string' ? value : undefined
 }
 
-/** Of one request. Documents with vectors have 5 to 20 KB. */
+/** @typedef {import('../backup/folder.mjs').Manifest} Manifest */
+
+/** What collections refer to, and what refers to them, in the order in which they are stored. */
+const BEFORE_COLLECTIONS = ['resources', 'aliases']
+const AFTER_COLLECTIONS = ['models', 'assistants', 'keys', 'usage', 'erasures']
+const CONVERSATIONS = ['conversations', 'turns', 'feedback']
+
+/** Of one request. It stores at most 500 rows, and each conversation costs it a call of the conversation's object. */
+const ROWS_BATCH = { lines: 100, characters: 1 << 20 }
+/** Documents with vectors have 5 to 20 KB. */
 const DOCUMENTS_BATCH = { lines: 500, characters: 4 << 20 }
 
 /** What the server adds to a schema when it shows it. */
 const SHOWN = ['created_at', 'num_documents', 'num_memory_shards', 'pending_embeddings', 'failed_embeddings']
 
 /**
- * @typedef {object} Restoring
- * @property {string} folder
- * @property {import('../backup/folder.mjs').Manifest} manifest
- * @property {unknown} given secrets
- * @property {boolean} json
- * @property {State} state
- * @property {() => Promise<void>} keep writes the state down
- * @property {Restored} result
- * @property {() => Promise<void>} between what is stored when collections are there and empty
+ * @typedef {object} Restored
+ * @property {Record<string, number>} rows by kind, stored now
+ * @property {Record<string, number>} documents by collection, stored now
+ * @property {number} expired conversations, turns and feedback that had expired and were left out
+ * @property {{ id: number, description: string, value: string }[]} keys with their new values
+ * @property {string[]} unset secrets of models that are to be set again
+ * @property {{ collection: string, id: string, error: string }[]} refused documents
+ * @property {string[]} differences between the backup and the deployment, in the end
+ */
+
+/**
+ * @typedef {object} State
+ * @property {string} backup the checksum of the manifest
+ * @property {string[]} done kinds
+ * @property {Record<string, number>} documents lines sent, by collection
  */
 
 /**
  * @param {import('../server.mjs').Server} server
- * @param {Restoring} restoring
+ * @param {string} folder
+ * @param {{ json: boolean, merge: boolean, secrets?: string }} options
+ * @param {(keys: Restored['keys']) => void} showKeys called at once: a key's value is not shown again
+ * @returns {Promise<Restored>}
  * @throws Failure
  */
-export async function restoreCollections(server, restoring) {
-  const { folder, manifest, given, state, keep, result, between } = restoring
+export async function restore(server, folder, { json, merge, secrets: secretsFile }, showKeys) {
+  const manifest = await openBackup(folder)
+  const given = secretsFile === undefined ? {} : await readJson(secretsFile)
+  if (given === undefined) throw new Failure(EXIT.usage, `There is no file ${secretsFile}.`)
+  const secrets = await secretsOfFields(folder, manifest)
+  const missing = secrets.filter((secret) => secretIn(given, secret) === undefined)
+  if (missing.length > 0) {
+    throw new Failure(
+      EXIT.usage,
+      `Collections need secrets that a backup does not have. Write them into a JSON file and name it with --secrets:\n${missing
+        .map(({ path }) => `  ${path.join('.')}`)
+        .join('\n')}`,
+    )
+  }
+  const stateFile = join(folder, `restore-${new URL(server.url).host.replace(/[^\w.-]/g, '_')}.json`)
+  const backup = createHash('sha256').update(JSON.stringify(manifest)).digest('hex')
+  const before = /** @type {State | undefined} */ (await readJson(stateFile))
+  const state = before?.backup === backup ? before : { backup, done: [], documents: {} }
+  if (state !== before && !merge) await requireEmpty(server)
+  const keep = () => writeJson(stateFile, state)
+
+  const restoring = new Restoring({ server, folder, manifest, json, state, keep, showKeys })
+  const { result } = restoring
+  for (const kind of BEFORE_COLLECTIONS) await restoring.rows(kind)
+  const schemas = await schemasOf(folder, manifest, secrets, given)
+  await restoring.once('collections', async () => {
+    for (const schema of schemas) await create(server, schema)
+  })
+  for (const kind of AFTER_COLLECTIONS) await restoring.rows(kind)
+  await restoring.documents(schemas.map(({ name }) => name))
+  for (const kind of CONVERSATIONS) await restoring.rows(kind)
+  result.unset = await setModelSecrets(server, await secretsOfModels(folder, manifest), given)
+  result.differences = await differences(server, manifest, { merge, expired: restoring.expired })
+  return result
+}
+
+/** @param {import('../server.mjs').Server} server @throws Failure */
+async function requireEmpty(server) {
+  const [{ counts }, collections] = await Promise.all([
+    server.call('GET', '/operations/backup'),
+    server.call('GET', '/collections?exclude_fields=fields'),
+  ])
+  const filled = Object.entries(counts).filter(([, count]) => Number(count) > 0)
+  if (collections.length > 0) filled.unshift(['collections', collections.length])
+  if (filled.length === 0) return
+  throw new Failure(
+    EXIT.rejected,
+    `${server.url} is not empty: ${filled.map(([kind, count]) => `${count} ${kind}`).join(', ')}. ` +
+      'Restore into a fresh deployment, or pass --merge: then everything that is there stays as it is.',
+  )
+}
+
+/**
+ * The schemas of a backup with the secrets that it does not have, in the order in which collections can be made.
+ * @param {string} folder
+ * @param {Manifest} manifest
+ * @param {Secret[]} secrets
+ * @param {unknown} given
+ */
+async function schemasOf(folder, manifest, secrets, given) {
   const schemas = []
   for await (const line of linesOf(folder, manifest.parts.collections)) schemas.push(JSON.parse(line))
-  for (const { path } of await secretsOfFields(folder, manifest)) {
+  for (const { path } of secrets) {
     const [, name, field, ...at] = path
     const schema = schemas.find((one) => one.name === name)
     const config = schema.fields.find((/** @type {any} */ one) => one.name === field).embed.model_config
     const last = /** @type {string} */ (at.at(-1))
     at.slice(0, -1).reduce((object, key) => object[key], config)[last] = secretIn(given, { path })
   }
-  const ordered = inOrder(schemas)
-  if (!state.done.includes('collections')) {
-    for (const schema of ordered) await create(server, schema)
-    state.done.push('collections')
-    await keep()
-  }
-  await between()
-  /** @type {{ collection: string, line: string }[]} */
-  const again = []
-  for (const { name } of ordered) await fill(server, name, restoring, again)
-  // A document may refer to one that came after it.
-  for (const { collection, line } of again) {
-    const [outcome] = await send(server, collection, [line])
-    if (outcome?.success) result.documents[collection] = (result.documents[collection] ?? 0) + 1
-    else result.refused.push({ collection, id: JSON.parse(line).id, error: String(outcome?.error) })
-  }
+  return inOrder(schemas)
 }
 
 /** Collections after those that their fields refer to. @param {any[]} schemas */
@@ -154,41 +215,6 @@ async function create(server, schema) {
 
 /**
  * @param {import('../server.mjs').Server} server
- * @param {string} name
- * @param {Restoring} restoring
- * @param {{ collection: string, line: string }[]} again gets the documents that were refused
- */
-async function fill(server, name, { folder, manifest, json, state, keep, result }, again) {
-  const part = manifest.documents[name]
-  let done = state.documents[name] ?? 0
-  const bar = progress(name, part?.rows ?? 0, 'documents', json)
-  let stored = 0
-  result.documents[name] = 0
-  let skip = done
-  try {
-    for await (const lines of batchesOf(linesOf(folder, part), DOCUMENTS_BATCH, (line) => line)) {
-      const wanted = lines.slice(skip)
-      skip -= lines.length - wanted.length
-      if (wanted.length === 0) continue
-      const outcomes = await send(server, name, wanted)
-      for (const [at, { success, code }] of outcomes.entries()) {
-        if (success) stored += 1
-        // A document that is there already stays as it is.
-        else if (code !== 409) again.push({ collection: name, line: /** @type {string} */ (wanted[at]) })
-      }
-      result.documents[name] = stored
-      done += wanted.length
-      state.documents[name] = done
-      await keep()
-      bar.to(done)
-    }
-  } finally {
-    bar.stop()
-  }
-}
-
-/**
- * @param {import('../server.mjs').Server} server
  * @param {string} collection
  * @param {string[]} lines
  * @returns {Promise<{ success: boolean, code?: number, error?: string }[]>}
@@ -202,156 +228,73 @@ async function send(server, collection, lines) {
   return outcomes
 }
 
-/** @typedef {import('../backup/folder.mjs').Manifest} Manifest */
-
-/** What collections refer to, and what refers to them, in the order in which they are stored. */
-const BEFORE_COLLECTIONS = ['resources', 'aliases']
-const AFTER_COLLECTIONS = ['models', 'assistants', 'keys', 'usage', 'erasures']
-const CONVERSATIONS = ['conversations', 'turns', 'feedback']
-
-/** A request stores at most 500 rows. Each conversation costs it a call of the conversation's object. */
-const BATCH = { lines: 100, characters: 1 << 20 }
-
-/**
- * @typedef {object} Restored
- * @property {Record<string, number>} rows by kind, stored now
- * @property {Record<string, number>} documents by collection, stored now
- * @property {number} expired conversations, turns and feedback that had expired and were left out
- * @property {{ id: number, description: string, value: string }[]} keys with their new values
- * @property {string[]} unset secrets of models that are to be set again
- * @property {{ collection: string, id: string, error: string }[]} refused documents
- * @property {string[]} differences between the backup and the deployment, in the end
- */
-
-/**
- * @typedef {object} State
- * @property {string} backup the checksum of the manifest
- * @property {string[]} done kinds
- * @property {Record<string, number>} documents lines sent, by collection
- */
-
-/**
- * @param {import('../server.mjs').Server} server
- * @param {string} folder
- * @param {{ json: boolean, merge: boolean, secrets?: string }} options
- * @param {(keys: Restored['keys']) => void} showKeys called at once: a key's value is not shown again
- * @returns {Promise<Restored>}
- * @throws Failure
- */
-export async function restore(server, folder, { json, merge, secrets: secretsFile }, showKeys) {
-  const manifest = await openBackup(folder)
-  const given = secretsFile === undefined ? {} : await readJson(secretsFile)
-  if (given === undefined) throw new Failure(EXIT.usage, `There is no file ${secretsFile}.`)
-  const missing = (await secretsOfFields(folder, manifest)).filter(
-    (secret) => secretIn(given, secret) === undefined,
-  )
-  if (missing.length > 0) {
-    throw new Failure(
-      EXIT.usage,
-      `Collections need secrets that a backup does not have. Write them into a JSON file and name it with --secrets:\n${missing
-        .map(({ path }) => `  ${path.join('.')}`)
-        .join('\n')}`,
-    )
-  }
-  const stateFile = join(folder, `restore-${new URL(server.url).host.replace(/[^\w.-]/g, '_')}.json`)
-  const backup = createHash('sha256').update(JSON.stringify(manifest)).digest('hex')
-  const before = /** @type {State | undefined} */ (await readJson(stateFile))
-  const state = before?.backup === backup ? before : { backup, done: [], documents: {} }
-  if (state !== before && !merge) await requireEmpty(server)
-  const keep = () => writeJson(stateFile, state)
-
+/** Stores rows and documents, each kind and each batch once, and tells what came of it. */
+class Restoring {
   /** @type {Restored} */
-  const result = { rows: {}, documents: {}, expired: 0, keys: [], unset: [], refused: [], differences: [] }
-  const rows = new Rows(server, folder, manifest, result, showKeys)
-  const store = async (/** @type {string[]} */ kinds) => {
-    for (const kind of kinds) {
-      if (state.done.includes(kind)) continue
-      await rows.store(kind, json)
-      state.done.push(kind)
-      await keep()
-    }
-  }
-  await store(BEFORE_COLLECTIONS)
-  await restoreCollections(server, {
-    folder,
-    manifest,
-    given,
-    json,
-    state,
-    keep,
-    result,
-    between: () => store(AFTER_COLLECTIONS),
-  })
-  await store(CONVERSATIONS)
-  result.unset = await setModelSecrets(server, await secretsOfModels(folder, manifest), given)
-  result.differences = await differences(server, manifest, { merge, expired: rows.expiredOf })
-  return result
-}
-
-/** @param {import('../server.mjs').Server} server @throws Failure */
-async function requireEmpty(server) {
-  const [{ counts }, collections] = await Promise.all([
-    server.call('GET', '/operations/backup'),
-    server.call('GET', '/collections?exclude_fields=fields'),
-  ])
-  const filled = Object.entries(counts).filter(([, count]) => Number(count) > 0)
-  if (collections.length > 0) filled.unshift(['collections', collections.length])
-  if (filled.length === 0) return
-  throw new Failure(
-    EXIT.rejected,
-    `${server.url} is not empty: ${filled.map(([kind, count]) => `${count} ${kind}`).join(', ')}. ` +
-      'Restore into a fresh deployment, or pass --merge: then everything that is there stays as it is.',
-  )
-}
-
-/** Sends rows. */
-class Rows {
+  result = { rows: {}, documents: {}, expired: 0, keys: [], unset: [], refused: [], differences: [] }
+  /** rows that were left out, by kind @type {Record<string, number>} */
+  expired = {}
   /** conversations and turns that were left out, as feedback names them */
   #left = new Set()
-  /** @type {Record<string, number>} */
-  expiredOf = {}
 
   /**
-   * @param {import('../server.mjs').Server} server
-   * @param {string} folder
-   * @param {Manifest} manifest
-   * @param {Restored} result
-   * @param {(keys: Restored['keys']) => void} showKeys
+   * @param {{ server: import('../server.mjs').Server, folder: string, manifest: Manifest, json: boolean, state: State,
+   *   keep: () => Promise<void>, showKeys: (keys: Restored['keys']) => void }} given `keep` writes the state down
    */
-  constructor(server, folder, manifest, result, showKeys) {
-    this.server = server
-    this.folder = folder
-    this.manifest = manifest
-    this.result = result
-    this.showKeys = showKeys
+  constructor(given) {
+    this.given = given
   }
 
-  /** @param {string} kind @param {boolean} quiet */
-  async store(kind, quiet) {
-    const part = this.manifest.parts[kind]
-    const bar = progress(kind, part?.rows ?? 0, 'rows', quiet)
-    let sent = 0
-    let stored = 0
+  /** Does what no earlier run did. @param {string} what @param {() => Promise<void>} work */
+  async once(what, work) {
+    const { state, keep } = this.given
+    if (state.done.includes(what)) return
+    await work()
+    state.done.push(what)
+    await keep()
+  }
+
+  /**
+   * Goes through a part in batches, and shows how far it has come.
+   * @param {string} name
+   * @param {import('../backup/folder.mjs').Part | undefined} part
+   * @param {string} unit
+   * @param {{ lines: number, characters: number }} most of a batch
+   * @param {(lines: string[]) => Promise<void>} work
+   */
+  async #batches(name, part, unit, most, work) {
+    const { folder, json } = this.given
+    const bar = progress(name, part?.rows ?? 0, unit, json)
+    let done = 0
     try {
-      for await (const lines of batchesOf(linesOf(this.folder, part), BATCH, (line) => line)) {
-        const rows = lines.map((line) => JSON.parse(line)).filter((row) => !this.#isExpired(kind, row))
-        // Values come from here, so that a request whose reply was lost can be sent again.
-        if (kind === 'keys') for (const row of rows) row.value = randomBytes(24).toString('base64url')
-        if (rows.length > 0) {
-          const reply = await this.server.call('POST', `/operations/restore/${kind}`, { body: { rows } })
-          stored += reply.stored
-          if (reply.keys?.length > 0) {
-            this.showKeys(reply.keys)
-            this.result.keys.push(...reply.keys)
-          }
-        }
-        sent += lines.length
-        bar.to(sent)
+      for await (const lines of batchesOf(linesOf(folder, part), most, (line) => line)) {
+        await work(lines)
+        done += lines.length
+        bar.to(done)
       }
     } finally {
       bar.stop()
     }
-    this.result.rows[kind] = stored
+  }
+
+  /** @param {string} kind */
+  rows(kind) {
+    const { server, manifest, showKeys } = this.given
+    return this.once(kind, async () => {
+      this.result.rows[kind] = 0
+      await this.#batches(kind, manifest.parts[kind], 'rows', ROWS_BATCH, async (lines) => {
+        const rows = lines.map((line) => JSON.parse(line)).filter((row) => !this.#isExpired(kind, row))
+        // Values come from here, so that a request whose reply was lost can be sent again.
+        if (kind === 'keys') for (const row of rows) row.value = randomBytes(24).toString('base64url')
+        if (rows.length === 0) return
+        const { stored, keys = [] } = await server.call('POST', `/operations/restore/${kind}`, {
+          body: { rows },
+        })
+        this.result.rows[kind] = (this.result.rows[kind] ?? 0) + stored
+        if (keys.length > 0) showKeys(keys)
+        this.result.keys.push(...keys)
+      })
+    })
   }
 
   /** @param {string} kind @param {any} row */
@@ -364,8 +307,39 @@ class Rows {
     if (!isExpired) return false
     if (kind === 'turns') this.#left.add(turn)
     this.result.expired += 1
-    this.expiredOf[kind] = (this.expiredOf[kind] ?? 0) + 1
+    this.expired[kind] = (this.expired[kind] ?? 0) + 1
     return true
+  }
+
+  /** @param {string[]} collections */
+  async documents(collections) {
+    const { server, manifest, state, keep } = this.given
+    const { documents, refused } = this.result
+    /** @type {{ collection: string, line: string }[]} */
+    const again = []
+    for (const collection of collections) {
+      documents[collection] = 0
+      let skip = state.documents[collection] ?? 0
+      const part = manifest.documents[collection]
+      await this.#batches(collection, part, 'documents', DOCUMENTS_BATCH, async (lines) => {
+        const wanted = lines.slice(skip)
+        skip -= lines.length - wanted.length
+        if (wanted.length === 0) return
+        for (const [at, { success, code }] of (await send(server, collection, wanted)).entries()) {
+          if (success) documents[collection] = (documents[collection] ?? 0) + 1
+          // A document that is there already stays as it is.
+          else if (code !== 409) again.push({ collection, line: /** @type {string} */ (wanted[at]) })
+        }
+        state.documents[collection] = (state.documents[collection] ?? 0) + wanted.length
+        await keep()
+      })
+    }
+    // A document may refer to one that came after it.
+    for (const { collection, line } of again) {
+      const [outcome] = await send(server, collection, [line])
+      if (outcome?.success) documents[collection] = (documents[collection] ?? 0) + 1
+      else refused.push({ collection, id: JSON.parse(line).id, error: String(outcome?.error) })
+    }
   }
 }
 
