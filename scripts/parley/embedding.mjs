@@ -8,10 +8,7 @@ const LOOK_MS = 500
 /** Without any vector for this long, something is wrong with the model. */
 const STANDSTILL_MS = 120_000
 
-/**
- * Vectors of a collection that are still to be made.
- * @param {{ pending_embeddings?: number }} collection
- */
+/** Vectors of a collection that are still to be made. @param {{ pending_embeddings?: number }} collection */
 export const pendingVectors = ({ pending_embeddings: pending = 0 }) => pending
 
 /**
@@ -26,14 +23,13 @@ export async function embedsAll(server, name, quiet) {
   let collection = await server.call('GET', path)
   const total = pendingVectors(collection)
   if (total === 0) return
-  const bar = progress('Embedding', total, 'documents', quiet)
   let least = total
   let moved = Date.now()
-  try {
+  await progress('Embedding', total, 'documents', quiet, async (to) => {
     for (let pending = total; pending > 0; pending = pendingVectors(collection)) {
       if (pending < least) moved = Date.now()
       least = Math.min(least, pending)
-      bar.to(total - pending)
+      to(total - pending)
       if (Date.now() - moved > STANDSTILL_MS) {
         throw new Failure(
           EXIT.partial,
@@ -43,8 +39,6 @@ export async function embedsAll(server, name, quiet) {
       await sleep(LOOK_MS)
       collection = await server.call('GET', path)
     }
-    bar.to(total)
-  } finally {
-    bar.stop()
-  }
+    to(total)
+  })
 }

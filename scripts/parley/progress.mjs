@@ -44,14 +44,17 @@ export function watchInterrupts(args) {
 }
 
 /**
+ * Does something, and shows how far it has come.
+ * @template Done
  * @param {string} what is done
  * @param {number} total 0: not known yet
  * @param {string} unit
  * @param {boolean} quiet
- * @returns {{ to: (done: number, total?: number) => void, stop: () => void }}
+ * @param {(to: (done: number, total?: number) => void) => Promise<Done>} work
+ * @returns {Promise<Done>}
  */
-export function progress(what, total, unit, quiet) {
-  if (quiet || !process.stderr.isTTY) return { to: () => {}, stop: () => {} }
+export async function progress(what, total, unit, quiet, work) {
+  if (quiet || !process.stderr.isTTY) return work(() => {})
   const bar = new SingleBar(
     {
       format: `${what} {bar} {value}/{total} ${unit}, {rate} a second, {eta_formatted} left`,
@@ -63,15 +66,14 @@ export function progress(what, total, unit, quiet) {
   const began = Date.now()
   shown.add(bar)
   bar.start(total, 0, { rate: '-' })
-  return {
-    to(done, of) {
+  try {
+    return await work((done, of) => {
       if (of !== undefined) bar.setTotal(of)
       const seconds = (Date.now() - began) / 1000
       bar.update(done, { rate: seconds > 0.2 ? Math.round(done / seconds) : '-' })
-    },
-    stop: () => {
-      shown.delete(bar)
-      bar.stop()
-    },
+    })
+  } finally {
+    shown.delete(bar)
+    bar.stop()
   }
 }

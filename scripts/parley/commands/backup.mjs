@@ -76,22 +76,18 @@ export async function backedUp(folder, manifest) {
 
 /**
  * Writes a part page by page, from where an earlier run stopped.
- * @param {{ folder: string, manifest: Manifest, part: Part, bar: ReturnType<typeof progress> }} target
+ * @param {{ folder: string, manifest: Manifest, part: Part, to: (rows: number) => void }} target
  * @param {(after: string | undefined) => Promise<{ lines: string[], next?: string | number }>} pageAfter
  */
-async function writePages({ folder, manifest, part, bar }, pageAfter) {
+async function writePages({ folder, manifest, part, to }, pageAfter) {
   await openPart(folder, part)
-  try {
-    for (let more = true; more; ) {
-      const { lines, next } = await pageAfter(part.after)
-      await appendLines(folder, part, lines)
-      more = next !== undefined
-      if (more) part.after = String(next)
-      await keepProgress(folder, manifest)
-      bar.to(part.rows)
-    }
-  } finally {
-    bar.stop()
+  for (let more = true; more; ) {
+    const { lines, next } = await pageAfter(part.after)
+    await appendLines(folder, part, lines)
+    more = next !== undefined
+    if (more) part.after = String(next)
+    await keepProgress(folder, manifest)
+    to(part.rows)
   }
   await closePart(folder, part)
   await keepProgress(folder, manifest)
@@ -108,12 +104,13 @@ async function backUpKind(server, folder, manifest, kind, { total, json }) {
   manifest.parts[kind] ??= newPart(`${kind}.jsonl`)
   const part = manifest.parts[kind]
   if (part.sha256) return
-  const bar = progress(kind, total, 'rows', json)
-  await writePages({ folder, manifest, part, bar }, async (after) => {
-    const query = after === undefined ? '' : `?${new URLSearchParams({ after })}`
-    const { rows, next } = await server.call('GET', `/operations/backup/${kind}${query}`)
-    return { lines: rows.map((/** @type {unknown} */ row) => JSON.stringify(row)), next }
-  })
+  await progress(kind, total, 'rows', json, (to) =>
+    writePages({ folder, manifest, part, to }, async (after) => {
+      const query = after === undefined ? '' : `?${new URLSearchParams({ after })}`
+      const { rows, next } = await server.call('GET', `/operations/backup/${kind}${query}`)
+      return { lines: rows.map((/** @type {unknown} */ row) => JSON.stringify(row)), next }
+    }),
+  )
 }
 
 /**
@@ -143,14 +140,15 @@ async function backUpCollections(server, folder, manifest, json) {
   for (const { name, num_documents: total } of collections) {
     const count = Object.keys(manifest.documents).length
     manifest.documents[name] ??= newPart(`documents-${count + 1}.jsonl`)
-    const documents = manifest.documents[name]
-    if (documents.sha256) continue
-    const bar = progress(name, total, 'documents', json)
+    const part = manifest.documents[name]
+    if (part.sha256) continue
     const path = `/operations/backup/documents/${encodeURIComponent(name)}`
-    await writePages({ folder, manifest, part: documents, bar }, async (after = '0') => {
-      const { lines, next } = await server.call('GET', `${path}?after=${after}`)
-      return { lines: lines.split('\n').filter((/** @type {string} */ line) => line !== ''), next }
-    })
+    await progress(name, total, 'documents', json, (to) =>
+      writePages({ folder, manifest, part, to }, async (after = '0') => {
+        const { lines, next } = await server.call('GET', `${path}?after=${after}`)
+        return { lines: lines.split('\n').filter((/** @type {string} */ line) => line !== ''), next }
+      }),
+    )
   }
   return listed
     .filter((/** @type {{ engine?: unknown }} */ one) => !isOwn(one))

@@ -41,20 +41,17 @@ export async function backupToBucket(server, address, options) {
   const made = /** @type {Manifest | undefined} */ (await readJson(manifestFile(folder)))
   const done = made?.url === server.url ? await backedUp(folder, made) : await backup(server, folder, options)
   const parts = partsOf(await openBackup(folder))
-  const bar = progress('upload', parts.length, 'files', options.json)
-  try {
+  await progress('upload', parts.length, 'files', options.json, async (to) => {
     for (const [at, { file, bytes, sha256 }] of parts.entries()) {
       const there = await bucket.find(file)
       if (there?.bytes !== bytes || there.sha256 !== sha256) {
         await bucket.upload(file, join(folder, file), String(sha256))
       }
-      bar.to(at + 1)
+      to(at + 1)
     }
     // Last: a place without it holds no backup.
     await bucket.upload(MANIFEST, manifestFile(folder), await checksum(manifestFile(folder)))
-  } finally {
-    bar.stop()
-  }
+  })
   await rm(folder, { recursive: true })
   return { ...done, folder: bucket.address }
 }
@@ -77,15 +74,12 @@ export async function restoreFromBucket(server, address, options, showKeys) {
   // Nothing in a bucket decides where on this machine a file is written.
   const odd = files.find(({ file }) => !/^[\w-]+\.jsonl$/.test(file))
   if (odd) throw new Failure(EXIT.usage, `${bucket.address} names a file that no backup has: ${odd.file}`)
-  const bar = progress('download', files.length, 'files', options.json)
-  try {
+  await progress('download', files.length, 'files', options.json, async (to) => {
     for (const [at, part] of files.entries()) {
       if (!(await isWhole(folder, part))) await bucket.download(part.file, join(folder, part.file))
-      bar.to(at + 1)
+      to(at + 1)
     }
-  } finally {
-    bar.stop()
-  }
+  })
   const done = await restore(server, folder, options, showKeys)
   if (done.refused.length + done.differences.length === 0) await rm(folder, { recursive: true })
   return done

@@ -43,10 +43,9 @@ export async function readQuestions(file) {
  * @returns {Promise<Outcome[]>}
  */
 export async function evaluate(server, questions, options) {
-  const bar = progress('Asking', questions.length, 'questions', options.json)
   /** @type {Outcome[]} */
   const outcomes = []
-  for (const each of questions) {
+  const askOne = async (/** @type {Question} */ each) => {
     const began = performance.now()
     const asked = await ask(server, each.question, { ...options, asPage: true }).catch((error) => {
       if (error instanceof Failure && error.code === EXIT.rejected) return { error: error.message }
@@ -54,9 +53,13 @@ export async function evaluate(server, questions, options) {
     })
     const turn = /** @type {import('../eval/outcomes.mjs').AnsweredTurn | { error: string }} */ (asked)
     outcomes.push(outcomeOf(each, turn, Math.round(performance.now() - began), options.price))
-    bar.to(outcomes.length)
   }
-  bar.stop()
+  await progress('Asking', questions.length, 'questions', options.json, async (to) => {
+    for (const each of questions) {
+      await askOne(each)
+      to(outcomes.length)
+    }
+  })
   return outcomes
 }
 

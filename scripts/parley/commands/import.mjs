@@ -149,8 +149,9 @@ export async function importInto(server, from, options, say) {
       model: options.model,
       titleField: fields.some(isNamed('heading')) ? 'heading' : 'title',
     })
-  const bar = progress('Importing', plan.changed.length, 'documents', options.json)
-  const rejected = await sendDocuments(server, options.into, plan, bar.to).finally(bar.stop)
+  const rejected = await progress('Importing', plan.changed.length, 'documents', options.json, (to) =>
+    sendDocuments(server, options.into, plan, to),
+  )
   const ended = [...plan.former, ...(options.prune ? gone : [])]
   const removed = ended.length > 0 ? await removeDocuments(server, options.into, ended) : 0
   if (!options.prune && gone.length > 0)
@@ -215,12 +216,9 @@ async function readSite(from, { maxPages, rate, json, source: named }, say) {
   const [start = ''] = from
   if (from.length > 1) throw new Failure(EXIT.usage, 'Import one website at a time.')
   if (!URL.canParse(start)) throw new Failure(EXIT.usage, `"${start}" is no address of a website.`)
-  const bar = progress('Reading', 0, 'pages', json)
-  const found = await crawl(start, {
-    most: maxPages,
-    ...(rate !== undefined && { rate }),
-    onPage: bar.to,
-  }).finally(bar.stop)
+  const found = await progress('Reading', 0, 'pages', json, (onPage) =>
+    crawl(start, { most: maxPages, ...(rate !== undefined && { rate }), onPage }),
+  )
   const read = found.pages.filter(({ article }) => article).length
   if (read > 0)
     say(
@@ -275,7 +273,6 @@ async function readFiles(server, from, options, isOurs, say) {
   const digest = await digests([whole, baseUrl, idField, field, fields])
   const known = wholeFiles(stored)
   const read = { ...newRead(), ...(around && { partial: true }) }
-  const bar = progress('Reading', files.length, 'files', json)
   /** @param {import('../import/folder.mjs').Local['files'][number]} file @param {Uint8Array} bytes */
   const readOne = async (file, bytes) => {
     try {
@@ -284,22 +281,24 @@ async function readFiles(server, from, options, isOurs, say) {
       read.unread.push({ source: file.name, error: /** @type {Error} */ (error).message })
     }
   }
+  /** @type {(import('../import/folder.mjs').Local['files'][number] & { digest: string })[]} */
   const same = []
-  for (const [at, file] of files.entries()) {
-    try {
-      const bytes = await readFile(file.path)
-      const marked = { ...file, digest: digest(file, bytes) }
-      if (known.has(marked.digest)) same.push(marked)
-      else await readOne(marked, bytes)
-    } catch (error) {
-      read.unread.push({ source: file.name, error: /** @type {Error} */ (error).message })
+  await progress('Reading', files.length, 'files', json, async (to) => {
+    for (const [at, file] of files.entries()) {
+      try {
+        const bytes = await readFile(file.path)
+        const marked = { ...file, digest: digest(file, bytes) }
+        if (known.has(marked.digest)) same.push(marked)
+        else await readOne(marked, bytes)
+      } catch (error) {
+        read.unread.push({ source: file.name, error: /** @type {Error} */ (error).message })
+      }
+      to(at + 1)
     }
-    bar.to(at + 1)
-  }
+  })
   const { again, others, documents: kept } = await keepUnchanged(same, read, stored)
   for (const file of again) await readOne(file, await readFile(file.path))
   read.others = others
-  bar.stop()
   leaveOutCopies(read)
   const unindexed = leaveOutUnindexed(read)
   if (unindexed.length > 0) say(leavingOut(unindexed))

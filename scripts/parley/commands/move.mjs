@@ -212,8 +212,9 @@ export async function move(server, name, options, say) {
   /** @param {string} from @param {string} into */
   const pass = async (from, into) => {
     const { num_documents: total } = await find(server, from)
-    const bar = progress(`${from} to ${into}`, total, 'documents', json)
-    return copyDocuments(server, { from, into }, journal, (read) => bar.to(read)).finally(bar.stop)
+    return progress(`${from} to ${into}`, total, 'documents', json, (to) =>
+      copyDocuments(server, { from, into }, journal, to),
+    )
   }
   let sent = 0
   if (!journal.switched) {

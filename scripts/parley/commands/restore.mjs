@@ -264,17 +264,14 @@ class Restoring {
    */
   async #batches(name, part, unit, most, work) {
     const { folder, json } = this.given
-    const bar = progress(name, part?.rows ?? 0, unit, json)
-    let done = 0
-    try {
+    await progress(name, part?.rows ?? 0, unit, json, async (to) => {
+      let done = 0
       for await (const lines of batchesOf(linesOf(folder, part), most, (line) => line)) {
         await work(lines)
         done += lines.length
-        bar.to(done)
+        to(done)
       }
-    } finally {
-      bar.stop()
-    }
+    })
   }
 
   /** @param {string} kind */

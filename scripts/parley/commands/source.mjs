@@ -53,12 +53,6 @@ function addSource(server, url, { name, into, every, prune, maxPages, baseUrl })
   })
 }
 
-/** @param {import('../server.mjs').Server} server @returns {Promise<Source[]>} */
-const listSources = async (server) => (await server.call('GET', '/sources')).sources
-
-/** @param {import('../server.mjs').Server} server @param {string} name @returns {Promise<Source>} */
-const removeSource = (server, name) => server.call('DELETE', pathOf(name))
-
 /**
  * Reads a source until its run has ended, or until its site asks to be left alone.
  * @param {import('../server.mjs').Server} server
@@ -136,7 +130,7 @@ export function sourceCommands(program, { action, commandAs, positive, print, sa
     .description('show the sources, and how their last runs went')
     .action(
       action(async ({ server, json }) => {
-        const sources = await listSources(server)
+        const { sources } = await server.call('GET', '/sources')
         if (json) return print(sources)
         for (const line of sources.flatMap(sourceLines)) print(line)
         if (sources.length === 0) print('There are no sources.')
@@ -149,10 +143,9 @@ export function sourceCommands(program, { action, commandAs, positive, print, sa
     .argument('<name>')
     .action(
       action(async ({ server, json }, name) => {
-        const bar = progress('Reading', 0, 'pages', json)
-        const done = await runSource(server, name, ({ run, max_pages }) =>
-          bar.to(run?.pages ?? 0, max_pages),
-        ).finally(bar.stop)
+        const done = await progress('Reading', 0, 'pages', json, (to) =>
+          runSource(server, name, ({ run, max_pages }) => to(run?.pages ?? 0, max_pages)),
+        )
         if (json) print(done)
         else for (const line of sourceLines(done)) print(line)
         if ((done.last_run?.failed ?? 0) > 0) process.exitCode = EXIT.partial
@@ -165,7 +158,7 @@ export function sourceCommands(program, { action, commandAs, positive, print, sa
     .argument('<name>')
     .action(
       action(async ({ server, json }, name) => {
-        const removed = await removeSource(server, name)
+        const removed = await server.call('DELETE', pathOf(name))
         print(json ? removed : `Removed: ${removed.name}. Its documents stay in ${removed.collection}.`)
       }),
     )
