@@ -247,7 +247,7 @@ function runningLines(pages, size) {
   const gap = usualGap(pages, size) * APART
   const isForm = isFilledForm(pages)
   /** @type {Map<string, Place[]>} */
-  const byHeight = grouped(places, ({ edge, line }) => `${edge} ${Math.round(line.base / SAME_HEIGHT)}`)
+  const byHeight = Map.groupBy(places, ({ edge, line }) => `${edge} ${Math.round(line.base / SAME_HEIGHT)}`)
   /** @param {Place} place @returns {Place[]} places at its edge and its height */
   const beside = ({ edge, line }) =>
     [-1, 0, 1]
@@ -289,7 +289,7 @@ function runningLines(pages, size) {
  */
 function isFilledForm(pages) {
   const lines = pages.flatMap((page) => page.lines)
-  const all = grouped(lines, ({ text, base }) => `${Math.round(base)} ${text}`)
+  const all = Map.groupBy(lines, ({ text, base }) => `${Math.round(base)} ${text}`)
   const recurring = [...all.values()].filter(({ length }) => length >= 3 && length * 2 >= pages.length)
   return recurring.flat().length > lines.length * FORM
 }
@@ -349,7 +349,7 @@ function numbersBehind(pages) {
     )
     return [...new Set(alone.map((line) => at + 1 - Number(/\d+/.exec(line?.text ?? '')?.[0])))]
   })
-  const counts = [...grouped(shifts, (shift) => shift)]
+  const counts = [...Map.groupBy(shifts, (shift) => shift)]
     .map(([shift, all]) => ({ shift, count: all.length }))
     .filter(({ shift, count }) => shift > 0 && shift <= LONGEST_FRONT && count >= FEWEST_NUMBERED)
     .toSorted((a, b) => b.count - a.count)
@@ -373,23 +373,4 @@ function isOnMost(on, all) {
     return Math.min(before, after) <= 2
   })
   return on.length >= 3 && near.length * 2 >= on.length
-}
-
-/**
- * `Map.groupBy`, which Node 20 does not have.
- * @template Value, Key
- * @param {Value[]} values
- * @param {(value: Value) => Key} keyOf
- * @returns {Map<Key, Value[]>}
- */
-function grouped(values, keyOf) {
-  /** @type {Map<Key, Value[]>} */
-  const groups = new Map()
-  for (const value of values) {
-    const key = keyOf(value)
-    const group = groups.get(key)
-    if (group) group.push(value)
-    else groups.set(key, [value])
-  }
-  return groups
 }
