@@ -42,10 +42,27 @@ export function markdown(rows) {
   return lines.map((line) => `| ${line.join(' | ')} |`).join('\n')
 }
 
+/**
+ * How an amount comes about, and what it costs.
+ * @param {import('./model.mjs').Line} line
+ * @param {string} [price] as it is shown
+ */
+const row = ({ what, unit, amount, working, price: each, cost }, price = `$${each}`) => [
+  what,
+  `${working === whole(amount) ? working : `${working} = ${whole(amount)}`}${unit && ` ${unit}`}`,
+  price,
+  dollars(cost),
+]
+
+/** @param {{ cost: number }[]} lines */
+const sumOf = (lines) => lines.reduce((total, { cost }) => total + cost, 0)
+
+/** @param {string} what @param {{ cost: number }[]} lines */
+const total = (what, lines) => [what, '', '', dollars(sumOf(lines))]
+
 /** What a thousand conversations cost, in Markdown. */
 export function costsTable() {
   const lines = platformCosts(CONVERSATIONS)
-  const sum = lines.reduce((total, { cost }) => total + cost, 0)
   const rows = lines.map(({ what, unit, amount, price, cost, included }) => [
     what,
     `${whole(amount)}${unit && ` ${unit}`}`,
@@ -58,7 +75,7 @@ export function costsTable() {
   return [
     markdown([['A thousand conversations', 'Use', 'A million', 'Cost', 'In the $5'], ...rows]),
     '',
-    `That is ${dollars(sum)} at list prices. Up to about ${whole(Math.floor(included.conversations / 100) * 100)} conversations a month, all but the embeddings is in the`,
+    `That is ${dollars(sumOf(lines))} at list prices. Up to about ${whole(Math.floor(included.conversations / 100) * 100)} conversations a month, all but the embeddings is in the`,
     `plan's $5; ${included.what} are used up first. The language model costs more than all of it:`,
     '',
     markdown([
@@ -75,13 +92,13 @@ export function costsTable() {
 
 /** What a large collection adds, in a sentence for docs/costs.md. */
 export function vectorizeSentence() {
-  const cost = vectorizeCosts(CONVERSATIONS).reduce((total, each) => total + each.cost, 0)
+  const cost = sumOf(vectorizeCosts(CONVERSATIONS))
   return `Up to ${whole(HELD_VECTORS)} passages are searched in the collection itself. With ${whole(MANY_VECTORS)}, Vectorize is asked, for another ${dollars(cost)}.`
 }
 
 /** The same in a sentence for the README, its lines no longer than 120 characters. */
 export function costsSentence() {
-  const platform = platformCosts(CONVERSATIONS).reduce((total, { cost }) => total + cost, 0)
+  const platform = sumOf(platformCosts(CONVERSATIONS))
   const models = modelCosts(CONVERSATIONS).map(({ cost }) => cost)
   return [
     `A thousand conversations of four turns cost ${dollars(platform)} of Workers, Durable Objects, D1 and Vectorize, nearly all of it`,
@@ -93,18 +110,9 @@ export function costsSentence() {
 export function costsArithmetic() {
   const platform = platformCosts(CONVERSATIONS)
   const models = modelCosts(CONVERSATIONS)
-  /** @param {import('./model.mjs').Line} line */
-  const row = ({ what, unit, amount, working, price, cost }) => [
-    what,
-    `${working} = ${whole(amount)}${unit && ` ${unit}`}`,
-    `$${price}`,
-    dollars(cost),
-  ]
-  /** @param {string} what @param {{ cost: number }[]} lines */
-  const total = (what, lines) => [what, '', '', dollars(lines.reduce((sum, { cost }) => sum + cost, 0))]
   return markdown([
     ['A thousand conversations', 'How many', 'A million', 'Cost'],
-    ...platform.map(row),
+    ...platform.map((line) => row(line)),
     total('All but the language model', platform),
     ...models.flatMap((model) => [
       row(model.in),
@@ -148,17 +156,10 @@ export function earlierTable() {
 /** The worst day of a key that is bound to an assistant, for docs/keys.md, in Markdown. */
 export function worstDayTable() {
   const { models, platform } = worstDay()
-  const price = (/** @type {number} */ value) => `$${Number(value.toPrecision(4))}`
-  const bill = platform.reduce((total, { cost }) => total + cost, 0)
   return markdown([
     ['The worst day of a bound key', 'How many', 'A million', 'Cost'],
-    ...[...platform, ...models].map(({ what, unit, amount, working, price: each, cost }) => [
-      what,
-      `${working} = ${whole(amount)}${unit && ` ${unit}`}`,
-      price(each),
-      dollars(cost),
-    ]),
-    ...models.map(({ model, cost }) => [`All with ${model}`, '', '', dollars(bill + cost)]),
+    ...[...platform, ...models].map((line) => row(line, `$${Number(line.price.toPrecision(4))}`)),
+    ...models.map((model) => total(`All with ${model.model}`, [...platform, model])),
   ])
 }
 
@@ -166,13 +167,8 @@ export function worstDayTable() {
 const listed = (what, lines) =>
   markdown([
     [what, 'How many', 'Price', 'Cost'],
-    ...lines.map(({ what, unit, amount, working, price, cost }) => [
-      what,
-      `${working === whole(amount) ? working : `${working} = ${whole(amount)}`}${unit && ` ${unit}`}`,
-      `$${price} a ${unit === 'GB' ? 'GB' : 'million'}`,
-      dollars(cost),
-    ]),
-    ['All', '', '', dollars(lines.reduce((total, { cost }) => total + cost, 0))],
+    ...lines.map((line) => row(line, `$${line.price} a ${line.unit === 'GB' ? 'GB' : 'million'}`)),
+    total('All', lines),
   ])
 
 /** The import of a million documents for docs/costs.md, in Markdown. */
