@@ -3,11 +3,10 @@
  * prepared answers, and needs Chromium. Look at what it took before you commit it.
  */
 import './installed.mjs'
-import { once } from 'node:events'
 import { existsSync, statSync, writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { LLMock } from '@copilotkit/aimock'
 import { chromium } from 'playwright-core'
 import sharp from 'sharp'
 import { client, startOwnServer } from './own-server.mjs'
@@ -24,7 +23,7 @@ const LAST_MS = 4_000
  * @param {{ width: number }} options pixels of the recording
  * @returns {Promise<Buffer>}
  */
-export async function record(page, act, { width }) {
+async function record(page, act, { width }) {
   const session = await page.context().newCDPSession(page)
   /** @type {{ data: Buffer, at: number }[]} */
   const frames = []
@@ -242,7 +241,7 @@ ${mode === 'page' ? '' : '<h1>A page</h1><p>The widget is part of it.</p>'}
 const GAP_MS = 45
 
 /** What it answers, by the question. `[1]` and `[2]` stand for the first documents of the prompt. */
-export const ANSWERS = [
+const ANSWERS = [
   {
     question: 'How do I create a conversation model?',
     next: ['Which language models can answer?', 'How long is history kept?'],
@@ -275,42 +274,14 @@ function answerTo(prompt) {
   return `${cited}\n\n${known.next.map((question) => `<<${question}>>`).join('\n')}`
 }
 
-/** @returns {Promise<{ url: string, stop: () => void }>} where it speaks OpenAI's API */
-export async function startWriter() {
-  const server = createServer(async (request, response) => {
-    let body = ''
-    for await (const bytes of request) body += bytes
-    const { messages, stream } = JSON.parse(body)
-    const content = answerTo(
-      messages.map((/** @type {{ content: string }} */ each) => each.content).join('\n'),
-    )
-    const usage = {
-      prompt_tokens: Math.ceil(body.length / 4),
-      completion_tokens: Math.ceil(content.length / 4),
-    }
-    if (stream !== true) {
-      response.setHeader('content-type', 'application/json')
-      const choices = [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }]
-      return void response.end(JSON.stringify({ choices, usage }))
-    }
-    response.setHeader('content-type', 'text/event-stream')
-    const write = (/** @type {object} */ chunk) => response.write(`data: ${JSON.stringify(chunk)}\n\n`)
-    for (const piece of content.match(/\S+\s*/g) ?? []) {
-      write({ choices: [{ index: 0, delta: { content: piece } }] })
-      await new Promise((resolve) => setTimeout(resolve, GAP_MS))
-    }
-    write({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }], usage })
-    response.end('data: [DONE]\n\n')
-  }).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address())
-  return {
-    url: `http://127.0.0.1:${port}`,
-    stop() {
-      server.closeAllConnections()
-      server.close()
-    },
-  }
+/** A language model that speaks OpenAI's API, and writes a few letters at a time. */
+async function startWriter() {
+  const writer = new LLMock({ port: 0, chunkSize: 6, latency: GAP_MS })
+  writer.on({ predicate: () => true }, ({ messages }) => ({
+    content: answerTo(messages.map(({ content }) => content).join('\n')),
+  }))
+  await writer.start()
+  return writer
 }
 
 const IMAGES = fileURLToPath(new URL('../docs/images/', import.meta.url))
@@ -458,6 +429,6 @@ try {
   }
 } finally {
   await browser.close()
-  writer.stop()
+  await writer.stop()
   await server.stop()
 }
