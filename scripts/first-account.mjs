@@ -13,7 +13,8 @@ import { optionsOf } from './options.mjs'
 import { ask } from './parley/commands/ask.mjs'
 import { backup } from './parley/commands/backup.mjs'
 import { restore } from './parley/commands/restore.mjs'
-import { Failure, Server } from './parley/server.mjs'
+import { embedsAll } from './parley/embedding.mjs'
+import { batchesOf, Failure, Server, sendBatch } from './parley/server.mjs'
 
 const USAGE = `npm run first-account -- --url https://parley.NAME.workers.dev --key KEY [--deploy] [--documents 10000] [--sleep 15] [--report FILE]
 
@@ -23,9 +24,7 @@ const USAGE = `npm run first-account -- --url https://parley.NAME.workers.dev --
   --help     this text`
 
 const QUESTION = 'How long is history kept, and who deletes it?'
-const BATCH = 1_000
-/** How long vectors may take, in milliseconds. */
-const MOST_VECTORS_MS = 900_000
+const BATCH = { lines: 1_000, characters: 1 << 20 }
 const WORDS =
   'anchor basalt copper delta ember fjord glacier harbour island juniper kelp lagoon meadow north oak pebble'.split(
     ' ',
@@ -144,38 +143,24 @@ async function importAll() {
       : []),
   ]
   await server.call('POST', '/collections', { body: { name, fields } })
+  const documents = Array.from({ length: asked.documents }, (_, n) => {
+    const text = Array.from(
+      { length: 60 },
+      (__, word) => WORDS[(n * 7 + word * (1 + (n % 5)) * 3) % WORDS.length],
+    )
+    const document = { id: `${n}`, text: text.join(' '), kind: `k${n % 20}`, n }
+    return { id: document.id, line: JSON.stringify(document) }
+  })
   let failed = 0
-  for (let from = 0; from < asked.documents; from += BATCH) {
-    const lines = Array.from({ length: Math.min(BATCH, asked.documents - from) }, (_, at) => {
-      const n = from + at
-      const text = Array.from(
-        { length: 60 },
-        (__, word) => WORDS[(n * 7 + word * (1 + (n % 5)) * 3) % WORDS.length],
-      )
-      return JSON.stringify({ id: `${n}`, text: text.join(' '), kind: `k${n % 20}`, n })
-    })
-    const response = await server.send('POST', `/collections/${name}/documents/import`, {
-      body: lines.join('\n'),
-    })
-    const text = await response.text()
-    if (!response.ok) throw new Error(`${response.status} ${text.slice(0, 200)}`)
-    failed += text.split('\n').filter((line) => line.includes('"success":false')).length
-  }
+  for await (const batch of batchesOf(documents, BATCH, ({ line }) => line))
+    failed += (await sendBatch(server, name, batch, 'upsert')).length
   return `${asked.documents} documents, ${failed} failed, vectors by ${embed ?? 'none'}`
 }
 
 async function vectors() {
-  const until = Date.now() + MOST_VECTORS_MS
-  for (;;) {
-    const {
-      pending_embeddings: pending = 0,
-      refused_embeddings: refused = 0,
-      embedding_error: error,
-    } = await server.call('GET', `/collections/${name}`)
-    if (pending === 0) return `all made, ${refused} refused`
-    if (Date.now() > until) throw new Error(`${pending} are left. ${error ?? ''}`)
-    await sleep(1_000)
-  }
+  await embedsAll(server, name, true)
+  const { refused_embeddings: refused = 0 } = await server.call('GET', `/collections/${name}`)
+  return `all made, ${refused} refused`
 }
 
 async function bringBack() {
