@@ -63,27 +63,13 @@ export const ${ENTRYPOINT} = {
  * @param {string} bundle its folder
  * @param {string} main the name of the bundle's module
  */
-export const modulesOf = (bundle, main) => [
-  {
-    type: /** @type {const} */ ('ESModule'),
-    path: join(bundle, main),
-    contents: readFileSync(join(bundle, main), 'utf8'),
-  },
-  ...readdirSync(bundle)
-    .filter((name) => name === READER)
-    .map((name) => ({
-      type: /** @type {const} */ ('ESModule'),
-      path: join(bundle, name),
-      contents: readFileSync(join(bundle, name), 'utf8'),
-    })),
-  ...readdirSync(bundle)
-    .filter((name) => name.endsWith('.wasm'))
-    .map((name) => ({
-      type: /** @type {const} */ ('CompiledWasm'),
-      path: join(bundle, name),
-      contents: readFileSync(join(bundle, name)),
-    })),
-]
+export const modulesOf = (bundle, main) =>
+  [main, ...readdirSync(bundle).filter((name) => name === READER || name.endsWith('.wasm'))].map((name) => {
+    const path = join(bundle, name)
+    return name.endsWith('.wasm')
+      ? { type: /** @type {const} */ ('CompiledWasm'), path, contents: readFileSync(path) }
+      : { type: /** @type {const} */ ('ESModule'), path, contents: readFileSync(path, 'utf8') }
+  })
 
 /**
  * Options of Miniflare for a Worker with a socket of its own, over those that it has otherwise. The Worker sees a request there as

@@ -130,19 +130,24 @@ export function watchChildren(changed) {
   return () => [...running.values()]
 }
 
+/** @param {Child[]} children @param {NodeJS.Signals} signal */
+function kill(children, signal) {
+  for (const { pid } of children) {
+    try {
+      process.kill(pid, signal)
+    } catch {
+      // It has ended meanwhile, or may not be ended, which its wait shows.
+    }
+  }
+}
+
 /**
  * Ends processes in the way that lets them end their own, and waits for them.
  * @param {Child[]} children
  * @param {number} ms how long at most
  */
 export async function endChildren(children, ms) {
-  for (const { pid } of children) {
-    try {
-      process.kill(pid, 'SIGTERM')
-    } catch {
-      // It has ended meanwhile.
-    }
-  }
+  kill(children, 'SIGTERM')
   await outlast(children, ms)
 }
 
@@ -172,13 +177,7 @@ export async function endLeftovers(children) {
     WAIT_MS,
   )
   const ended = [...living.filter(isRuntime), ...stuck]
-  for (const { pid } of ended) {
-    try {
-      process.kill(pid, 'SIGKILL')
-    } catch {
-      // It has ended meanwhile, or may not be ended, which is seen below.
-    }
-  }
+  kill(ended, 'SIGKILL')
   const [left] = await outlast(ended, GONE_MS)
   if (left !== undefined) {
     throw new Error(
