@@ -6,6 +6,7 @@ import { createHash } from 'node:crypto'
 import { anchor, anchors } from './docs/anchors.mjs'
 import { read, written } from './docs/pages.mjs'
 import { HISTORY } from './parley/commands/init.mjs'
+import { refusal, Server, sendBatch } from './parley/server.mjs'
 
 /** What the page on / offers to a visitor who does not know what to ask. */
 const QUESTIONS = [
@@ -121,30 +122,18 @@ export function passages(url) {
  * @throws Error when the server refuses
  */
 export async function loadSample(url, apiKey, modelName = 'local/extractive') {
-  /**
-   * @param {string} method
-   * @param {string} path
-   * @param {unknown} [body]
-   */
-  const call = (method, path, body) =>
-    fetch(url + path, {
-      method,
-      headers: { 'x-typesense-api-key': apiKey },
-      ...(body === undefined ? {} : { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-    })
+  const server = new Server({ url, key: apiKey })
 
-  /** @type {(path: string, body: unknown) => Promise<string>} */
+  /** What is there already stays. @param {string} path @param {object} body */
   const post = async (path, body) => {
-    const response = await call('POST', path, body)
-    const text = await response.text()
-    if (!response.ok && response.status !== 409) throw new Error(`The sample was refused: ${text}`)
-    return text
+    const response = await server.send('POST', path, { body })
+    if (!response.ok && response.status !== 409) throw await refusal(response, `POST ${path}`)
+    await response.body?.cancel()
   }
 
   const loadAssistant = async () => {
-    if ((await call('GET', '/assistants/default')).ok) return
-    const made = await call('PUT', '/assistants/default', assistant)
-    if (!made.ok) throw new Error(`The sample was refused: ${await made.text()}`)
+    if (await server.find('/assistants/default')) return
+    await server.call('PUT', '/assistants/default', { body: assistant })
   }
 
   const documents = passages(url)
@@ -153,31 +142,27 @@ export async function loadSample(url, apiKey, modelName = 'local/extractive') {
     .digest('hex')
     .slice(0, 16)
 
-  const present = await call('GET', '/collections/docs')
-  if (present.ok) {
-    const { metadata } = await present.json()
+  const present = await server.find('/collections/docs')
+  if (present) {
+    const { metadata } = present
     if (metadata?.sample === version) {
       await loadAssistant()
       return 'The sample is there: collection docs, model docs, assistant default.'
     }
     if (metadata?.sample === undefined) return 'A collection docs is there already: the sample is left out.'
-    await call('DELETE', '/collections/docs')
+    await server.call('DELETE', '/collections/docs')
   }
 
   // The version comes last: a load that was interrupted is then not taken for a whole one.
   await post('/collections', { ...schema, metadata: { sample: 'loading' } })
-  const lines = await post(
-    '/collections/docs/documents/import?action=upsert',
-    documents.map((document) => JSON.stringify(document)).join('\n'),
-  )
-  const failed = lines.split('\n').filter((line) => !JSON.parse(line).success)
-  if (failed.length > 0) throw new Error(`The sample was refused: ${failed[0]}`)
+  const lines = documents.map((document) => ({ id: document.id, line: JSON.stringify(document) }))
+  const [refused] = await sendBatch(server, 'docs', lines, 'upsert')
+  if (refused) throw new Error(`The sample was refused: ${refused.error}`)
   await post('/collections', { name: 'docs_history', fields: HISTORY })
   await post('/conversations/models', { ...model, model_name: modelName })
   await loadAssistant()
-  const done = await call('PATCH', '/collections/docs', {
-    metadata: { sample: version, questions: QUESTIONS },
+  await server.call('PATCH', '/collections/docs', {
+    body: { metadata: { sample: version, questions: QUESTIONS } },
   })
-  if (!done.ok) throw new Error(`The sample was refused: ${await done.text()}`)
   return `Loaded the sample: ${documents.length} passages of documentation in collection docs, model docs, assistant default.`
 }
