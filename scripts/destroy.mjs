@@ -3,12 +3,11 @@
  * from there (deploy/removal.mjs).
  */
 import './installed.mjs'
-import { createInterface } from 'node:readline/promises'
 import { databaseId, find, findAccount, remove } from './deploy/find.mjs'
 import { secretsFile, wanted } from './deploy/names.mjs'
 import { destroyUsage, fail, readDestroyOptions } from './deploy/options.mjs'
 import { planRemoval } from './deploy/removal.mjs'
-import { optionsOf } from './options.mjs'
+import { answerTo, optionsOf } from './options.mjs'
 
 const wish = optionsOf(readDestroyOptions, destroyUsage)
 
@@ -30,10 +29,7 @@ async function agreed(worker) {
   if (!process.stdin.isTTY) {
     return fail(new Error('Nobody is there to ask. Nothing was removed. To remove all of this, add --yes.'))
   }
-  const terminal = createInterface({ input: process.stdin, output: process.stdout })
-  const answer = await terminal.question(`\nNone of this can be undone. Type ${worker} to remove it: `)
-  terminal.close()
-  return answer.trim() === worker
+  return (await answerTo(`\nNone of this can be undone. Type ${worker} to remove it: `)) === worker
 }
 
 const { account, goal, steps, left } = await prepare()

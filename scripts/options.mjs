@@ -1,5 +1,6 @@
 /** The options of `npm start`, and how programs take theirs. */
 import { isIP } from 'node:net'
+import { createInterface } from 'node:readline/promises'
 import { parseArgs } from 'node:util'
 
 export const DEFAULT_HOST = 'localhost'
@@ -102,6 +103,14 @@ export function readOptions(args, env) {
     servedHosts: ['loopback', ...(isLoopback(host) ? [] : ['addresses']), ...values['allow-host']].join(', '),
     origins: ['loopback', ...values['allow-origin']].join(', '),
   }
+}
+
+/** What somebody at a terminal answers. @param {string} question */
+export async function answerTo(question) {
+  const terminal = createInterface({ input: process.stdin, output: process.stdout })
+  const answer = await terminal.question(question)
+  terminal.close()
+  return answer.trim()
 }
 
 /**

@@ -5,7 +5,7 @@
 import { existsSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { createInterface } from 'node:readline/promises'
+import { answerTo } from '../options.mjs'
 import { readConfig, runWrangler } from '../wrangler.mjs'
 
 /** The file in which wrangler keeps the account until it expires. */
@@ -22,10 +22,7 @@ and Privacy Policy (https://www.cloudflare.com/privacypolicy/).`
 export async function acceptsTerms() {
   console.log(`${NOTICE}\n`)
   if (!process.stdin.isTTY) return true
-  const terminal = createInterface({ input: process.stdin, output: process.stdout })
-  const answer = await terminal.question('Type yes to go on: ')
-  terminal.close()
-  return answer.trim().toLowerCase() === 'yes'
+  return (await answerTo('Type yes to go on: ')).toLowerCase() === 'yes'
 }
 
 /**

@@ -3,7 +3,7 @@
  * import that breaks the table. Biome's `noRestrictedImports` would need the whole table again for each room.
  */
 import '../installed.mjs'
-import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { globSync, readFileSync, statSync } from 'node:fs'
 import { dirname, join, relative, sep } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
@@ -87,22 +87,15 @@ function roomOf(path) {
   return HALLS.includes(first) && third !== undefined ? `${first}/${second}` : first
 }
 
-/** @param {string} folder @returns {string[]} its TypeScript files, and those of the folders in it */
-const filesOf = (folder) =>
-  readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
-    const path = join(folder, entry.name)
-    if (entry.isDirectory()) return filesOf(path)
-    return entry.name.endsWith('.ts') ? [path] : []
-  })
-
 /**
  * @param {string} src the folder
  * @returns {string[]} a sentence for each import that breaks the table
  */
 export function breaches(src) {
   const found = []
-  for (const file of filesOf(src)) {
-    const path = relative(src, file).replaceAll(sep, '/')
+  for (const each of globSync('**/*.ts', { cwd: src })) {
+    const path = each.replaceAll(sep, '/')
+    const file = join(src, each)
     const room = roomOf(path)
     if (room === LOOSE && ENTRY.includes(path)) continue
     const mayImport = TABLE[room] ?? (room.startsWith('api/') ? PROTOCOL : [])
