@@ -8,7 +8,7 @@ import { conversations, turns, usage } from '../db/schema'
 import type { Cost, ModelUsage, Reserved, StoredTurn, TurnRecord } from '../db/turns'
 import { ApiError } from '../errors'
 import { once } from '../lib/once'
-import { contentOf, type StoredContent, toStored } from '../lib/parts'
+import { contentOf, fromStored, type StoredContent, toStored } from '../lib/parts'
 import { readStored } from '../lib/stored-json'
 import type { ConversationModelConfig, Verdict } from '../models/language-model'
 import { destinationOf } from '../models/providers'
@@ -283,7 +283,7 @@ const entryShape = once(() =>
 // Records from before migration 0011 lack the suggestions, and those from before 0014 the others.
 const rowShape = once(() =>
   rowSchema<TurnRecord['turn']>(turns, {
-    optional: ['followups', 'assistant', 'replacedBy', 'verdict', 'passages'],
+    optional: ['followups', 'assistant', 'replacedBy', 'verdict', 'passages', 'parts'],
   }),
 )
 
@@ -422,7 +422,7 @@ export function turnRow(
   { id, expiresAt }: ConversationEntry,
   model: string,
 ): TurnRecord['turn'] {
-  const { standalone, answer, followups = [], ...recorded } = recordOf(turn, now, model)
+  const { standalone, answer, followups = [], calls: _, ...recorded } = recordOf(turn, now, model)
   return {
     conversationId: id,
     turn: recorded.turn,
@@ -441,6 +441,7 @@ export function turnRow(
     replacedBy: null,
     verdict: turn.verdict && Object.keys(turn.verdict).length > 0 ? JSON.stringify(turn.verdict) : null,
     passages: JSON.stringify(keptOf(turn.passages)),
+    parts: toStored(turn.answer).parts ?? null,
   }
 }
 
@@ -503,7 +504,7 @@ export function restoreTurn(row: StoredTurn): Turn {
     ...(suggestions.length > 0 && { suggestions }),
     usage: readStored(usageShape(), row.usage),
     timings: readStored(timingsShape(), row.timings),
-    answer: contentOf(row.answer),
+    answer: fromStored(row.answer, row.parts),
     finishReason: row.finishReason,
     ...(row.verdict !== null && { verdict: readStored(verdictShape(), row.verdict) }),
     ...(row.assistant !== null && { assistant: row.assistant }),

@@ -20,6 +20,7 @@ import { lookUpAnew } from '../registry/collections'
 import { retrieverOf } from '../registry/engines'
 import { findModel, siblingOf } from '../registry/models'
 import type { RecentMessages } from '../search/types'
+import { callTool } from '../tools/call'
 import { errorOf, interrupted } from '../turn/errors'
 import { readEvent } from '../turn/event-line'
 import {
@@ -365,16 +366,16 @@ function keeping<Given extends unknown[], T>(call: (...given: Given) => Promise<
 // The language models of a turn: the one asked, with its `fallbacks` behind it, and the one that writes
 // standalone questions and suggestions. registry/models.ts describes how one model names others.
 
-type ModelPorts = Pick<TurnPorts, 'model' | 'answerer' | 'rewriter' | 'now'>
+type ModelPorts = Pick<TurnPorts, 'model' | 'answerer' | 'rewriter' | 'callTool' | 'now'>
 
 /**
- * A turn's ports with its models and its clock. Models are made when they are first used, so that an unknown namespace becomes the
+ * A turn's ports with its models, its tools and its clock. Models are made when they are first used, so that an unknown namespace becomes the
  * turn's error.
  * @param settings of the request, for its answer @param trail of the turn, for the log
  */
 export const withModels = (
   env: Cloudflare.Env,
-  { model: config, settings }: Pick<AskRequest, 'model' | 'settings'>,
+  { model: config, settings, tools }: Pick<AskRequest, 'model' | 'settings' | 'tools'>,
   trail: Trail,
   ports: Omit<TurnPorts, keyof ModelPorts>,
 ): TurnPorts => ({
@@ -386,6 +387,12 @@ export const withModels = (
     return settings && languageModelOf(withSettings(config, settings), env, trail)
   },
   rewriter: () => rewriterOf(config, env, trail),
+  callTool:
+    tools &&
+    (async (call, signal) => {
+      const tool = tools.find(({ name }) => name === call.name)!
+      return { type: 'tool_result', id: call.id, ...(await callTool(env, tool, call, signal)) }
+    }),
   now: () => Date.now(),
 })
 

@@ -129,6 +129,12 @@ export class TurnRun {
     const { asker, replaces } = request
     if (replaces)
       this.#replaced = this.#around.state()?.log.givingWay(replaces, textOf(request.question)) ?? []
+    // What a visitor decides counts once, for the last turn: the calls of another one were decided, or are no longer asked for.
+    const { turn } = request.resumes ?? {}
+    if (turn !== undefined && (this.#replaced.length !== 1 || this.#replaced[0] !== turn)) {
+      return this.#refuse(coded('conflict', 409, 'This was decided already, or the conversation went on.'))
+    }
+    if (request.resumes && this.#left) request.resumes.again = true
     // The model that rewrites a follow-up is read beside the history.
     if (request.continues) rewriterOf(request.model, this.#env, this.#trail).catch(() => {})
     const reserving = request.copies === undefined ? this.#reservation.take() : undefined

@@ -174,6 +174,8 @@ export const turns = table('turns', {
   verdict: 'text?',
   /** JSON: the documents of its prompt, as readers need them (conversation/stored.ts) */
   passages: 'text?',
+  /** JSON: all parts of the answer, if it has others than text (lib/parts.ts) */
+  parts: 'text?',
 })
 
 /**

@@ -38,7 +38,7 @@ export interface Cost {
   turns?: 0 | -1
 }
 
-type Later = 'followups' | 'assistant' | 'passages' | 'replacedBy' | 'verdict'
+type Later = 'followups' | 'assistant' | 'passages' | 'replacedBy' | 'verdict' | 'parts'
 
 export interface TurnRecord extends Cost {
   conversation: ConversationEntry
@@ -62,7 +62,15 @@ export async function recordTurn(
 ): Promise<boolean> {
   const costs = rowsOf(cost)
   const marks = await marksFor(conversation)
-  const row = { followups: null, assistant: null, passages: null, replacedBy: null, verdict: null, ...turn }
+  const later = {
+    followups: null,
+    assistant: null,
+    passages: null,
+    replacedBy: null,
+    verdict: null,
+    parts: null,
+  }
+  const row = { ...later, ...turn }
   const [erased] = await batch(db, [
     erasureSince(conversation.createdAt, marks),
     sql`${insert(turns, row)} ON CONFLICT (conversation_id, turn) DO UPDATE SET ${sets<typeof turns>(row)}

@@ -39,9 +39,19 @@ const partShape = once(() =>
       name: v.string(),
       /** JSON, as the model wrote it */
       arguments: v.string(),
+      /** what the tool does, for people */
+      title: v.exactOptional(v.string()),
+      /** it has not run yet: `leave` of the visitor is asked for, or the visitor's `page` runs it */
+      awaits: v.exactOptional(v.picklist(['leave', 'page'])),
     }),
     /** What a tool replied. `id`: of its call */
-    v.object({ type: v.literal('tool_result'), id: v.string(), text: v.string() }),
+    v.object({
+      type: v.literal('tool_result'),
+      id: v.string(),
+      text: v.string(),
+      /** it did not run, or failed */
+      failed: v.exactOptional(v.literal(true)),
+    }),
   ]),
 )
 
@@ -50,6 +60,7 @@ type PartOf<Type extends Part['type']> = Extract<Part, { type: Type }>
 export type TextPart = PartOf<'text'>
 export type FilePart = PartOf<'file'>
 export type ToolCallPart = PartOf<'tool_call'>
+export type ToolResultPart = PartOf<'tool_result'>
 
 /** The content that a text is. An empty text has no part. */
 export const contentOf = (said: string): Part[] => (said === '' ? [] : [{ type: 'text', text: said }])

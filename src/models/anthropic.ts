@@ -7,6 +7,8 @@ import { callOptions, jsonRequest, ProviderCall, parseObject, textCall, wording 
 import {
   type AnswerForm,
   apart,
+  argumentsOf,
+  type ChatMessage,
   type ConversationModelConfig,
   type Delta,
   type FinishReason,
@@ -56,17 +58,35 @@ function conversation(request: Said): Record<string, unknown> {
   const { system, messages } = apart(request)
   return {
     ...(system.length > 0 && { system: system.join('\n\n') }),
-    messages: messages.map(({ role, content, pictures }) => ({
-      role,
-      content:
-        pictures.length === 0
-          ? content
-          : [
-              ...pictures.map((picture) => ({ type: 'image', source: { type: 'base64', ...picture } })),
-              { type: 'text', text: content },
-            ],
-    })),
+    messages: messages.map(({ role, ...said }) => ({ role, content: blocksOf(said) })),
+    ...(request.tools && {
+      tools: request.tools.map(({ parameters: input_schema, ...tool }) => ({ ...tool, input_schema })),
+      ...(request.mustAnswer && { tool_choice: { type: 'none' } }),
+    }),
   }
+}
+
+/** The content of a message: text, or blocks where there is more. */
+function blocksOf({ content, pictures = [], calls, results }: Omit<ChatMessage, 'role'>): unknown {
+  if (results) {
+    return results.map(({ id, text, failed }) => ({
+      type: 'tool_result',
+      tool_use_id: id,
+      content: text,
+      ...(failed && { is_error: true }),
+    }))
+  }
+  if (!calls && pictures.length === 0) return content
+  return [
+    ...pictures.map((picture) => ({ type: 'image', source: { type: 'base64', ...picture } })),
+    ...(content === '' ? [] : [{ type: 'text', text: content }]),
+    ...(calls ?? []).map((call) => ({
+      type: 'tool_use',
+      id: call.id,
+      name: call.name,
+      input: argumentsOf(call),
+    })),
+  ]
 }
 
 async function* generate(
@@ -95,16 +115,32 @@ interface Usage {
 
 /** The parts of a message that are read. In a stream they come as events. */
 interface Message {
-  content?: ({ type?: unknown; text?: unknown; thinking?: unknown } | null)[]
+  content?: (({ type?: unknown; text?: unknown; thinking?: unknown } & ToolUse) | null)[]
   stop_reason?: unknown
   usage?: Usage | null
   error?: unknown
 }
 
+/** The call of a tool. In a stream its `input` comes as pieces of JSON. */
+interface ToolUse {
+  id?: unknown
+  name?: unknown
+  input?: unknown
+}
+
 interface StreamEvent {
   type?: unknown
+  /** of the block */
+  index?: unknown
+  content_block?: ({ type?: unknown } & ToolUse) | null
   message?: { usage?: Usage | null } | null
-  delta?: { type?: unknown; text?: unknown; thinking?: unknown; stop_reason?: unknown } | null
+  delta?: {
+    type?: unknown
+    text?: unknown
+    thinking?: unknown
+    partial_json?: unknown
+    stop_reason?: unknown
+  } | null
   usage?: Usage | null
 }
 
@@ -113,7 +149,10 @@ function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
   if (message?.error) throw call.reported(body)
   if (!Array.isArray(message?.content)) throw call.malformed()
   const reply = new Reply(call, { whole: true })
-  for (const block of message.content) yield* reply.said(block?.text, block?.thinking)
+  for (const [at, block] of message.content.entries()) {
+    yield* reply.said(block?.text, block?.thinking)
+    if (block?.type === 'tool_use') reply.calls(at, { ...block, piece: block.input })
+  }
   reply.finish = finishReasonIn(FINISH_REASONS, message.stop_reason)
   reply.usage = costOf(message.usage ?? {})
   yield* reply.end()
@@ -128,8 +167,13 @@ async function* readStream(call: ProviderCall, events: AsyncIterable<string>): A
     reply.any = true
     const event = parseObject(data) as StreamEvent | undefined
     switch (event?.type) {
+      case 'content_block_start':
+        if (event.content_block?.type === 'tool_use') reply.calls(event.index, event.content_block)
+        break
       case 'content_block_delta':
         yield* reply.said(event.delta?.text, event.delta?.thinking)
+        if (event.delta?.type === 'input_json_delta')
+          reply.calls(event.index, { piece: event.delta.partial_json })
         break
       case 'message_start':
         usage = { ...event.message?.usage }
@@ -170,6 +214,7 @@ const FINISH_REASONS: Record<string, FinishReason> = {
 
 export const anthropic: LanguageModelProvider = {
   namespace: 'anthropic',
+  callsTools: true,
   forms: ['schema'],
   validate(config) {
     requireString(config, 'api_key', 'API key is not provided', 'API key is not a string')

@@ -10,6 +10,7 @@ import { aiBinding, runUntil } from './egress'
 import {
   type ConversationModelConfig,
   chatMessages,
+  chatTools,
   type Delta,
   type GenerationRequest,
   type LanguageModelProvider,
@@ -115,11 +116,12 @@ const THINKS = /\/(?:glm-4\.7-flash|gemma-4-26b-a4b-it)$/
 /** A model's inputs. Thinking is off unless the conversation model sets a `reasoning_effort`. */
 function inputsOf(config: ConversationModelConfig, request: Said) {
   const messages = chatMessages(request)
+  const tools = chatTools(request)
   const sampling = chatSampling(config, modelId(config.model_name))
   const { reasoning_effort: effort = 'none', ...rest } = sampling
   return THINKS.test(config.model_name) && effort === 'none'
-    ? { ...rest, chat_template_kwargs: { enable_thinking: false }, messages, stream: true }
-    : { ...sampling, messages, stream: true }
+    ? { ...rest, chat_template_kwargs: { enable_thinking: false }, messages, ...tools, stream: true }
+    : { ...sampling, messages, ...tools, stream: true }
 }
 
 async function* generate(
@@ -160,6 +162,7 @@ async function* tellingLimit(
 
 export const cloudflare: LanguageModelProvider = {
   namespace: 'cloudflare',
+  callsTools: true,
   validate(config, env) {
     if (usesBinding(config, env)) return
     requireString(config, 'api_key', 'API key is not provided', 'API key is not a string')

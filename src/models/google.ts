@@ -4,6 +4,8 @@ import { callOptions, jsonRequest, ProviderCall, parseObject, textCall, wording 
 import {
   type AnswerForm,
   apart,
+  argumentsOf,
+  type ChatMessage,
   type ConversationModelConfig,
   type Delta,
   type FinishReason,
@@ -30,14 +32,50 @@ export function contents(request: Said): Record<string, unknown> {
   const { system, messages } = apart(request)
   return {
     ...(system.length > 0 && { system_instruction: { parts: [{ text: system.join('\n\n') }] } }),
-    contents: messages.map(({ role, content, pictures }) => ({
+    contents: messages.map(({ role, ...said }) => ({
       role: role === 'user' ? 'user' : 'model',
-      parts: [
-        ...pictures.map(({ media_type: mimeType, data }) => ({ inlineData: { mimeType, data } })),
-        { text: content },
-      ],
+      parts: partsOf(said),
     })),
+    ...(request.tools && {
+      tools: [
+        {
+          functionDeclarations: request.tools.map(({ parameters, ...tool }) => ({
+            ...tool,
+            parametersJsonSchema: parameters,
+          })),
+        },
+      ],
+      ...(request.mustAnswer && { toolConfig: { functionCallingConfig: { mode: 'NONE' } } }),
+    }),
   }
+}
+
+/** The parts of a message. A call's id holds the signature of the thoughts before it, which Gemini wants back with it. */
+function partsOf({ content, pictures = [], calls = [], results = [] }: Omit<ChatMessage, 'role'>): unknown[] {
+  return [
+    ...pictures.map(({ media_type: mimeType, data }) => ({ inlineData: { mimeType, data } })),
+    ...(content === '' && calls.length + results.length > 0 ? [] : [{ text: content }]),
+    ...calls.map((call) => {
+      const { signature } = idIn(call.id)
+      const functionCall = { name: call.name, args: argumentsOf(call) }
+      return { functionCall, ...(signature && { thoughtSignature: signature }) }
+    }),
+    ...results.map(({ id, text }) => ({
+      functionResponse: { name: idIn(id).name, response: { result: text } },
+    })),
+  ]
+}
+
+/**
+ * Gemini gives calls no id, and wants a result by the name of its function, and a call with its signature
+ * (https://ai.google.dev/gemini-api/docs/thought-signatures). So an id is made that holds both.
+ */
+const idOf = (name: string, signature: unknown): string =>
+  ['call', crypto.randomUUID().slice(0, 8), name, typeof signature === 'string' ? signature : ''].join('.')
+
+function idIn(id: string): { name: string; signature: string } {
+  const [, , name = '', signature = ''] = id.split('.')
+  return { name, signature }
 }
 
 /** Forms: https://ai.google.dev/gemini-api/docs/structured-output */
@@ -96,6 +134,10 @@ async function* readContents(
     const parts = candidate?.content?.parts
     for (const part of Array.isArray(parts) ? parts : []) {
       yield* part?.thought === true ? reply.said('', part.text) : reply.said(part?.text)
+      const { name, args } = part?.functionCall ?? {}
+      if (typeof name !== 'string') continue
+      const id = idOf(name, part.thoughtSignature)
+      reply.calls(id, { id, name, piece: args })
     }
     if (candidate?.finishReason) reply.finish = finishReasonIn(FINISH_REASONS, candidate.finishReason)
   }
@@ -123,6 +165,7 @@ const FINISH_REASONS: Record<string, FinishReason> = {
 
 export const google: LanguageModelProvider = {
   namespace: 'google',
+  callsTools: true,
   forms: ['json', 'schema'],
   validate(config) {
     requireString(config, 'api_key', 'Gemini API key is not provided', 'Gemini API key is not a string')

@@ -6,11 +6,25 @@
  * of the provider.
  */
 
-import type { Picture } from '../lib/parts'
+import type { Picture, ToolCallPart, ToolResultPart } from '../lib/parts'
 
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant'
   content: string
+  /** of an assistant: the calls of tools that its model asked for */
+  calls?: ToolCallPart[]
+  /** of a user: what is shown with the text */
+  pictures?: readonly Picture[]
+  /** of a user, in the place of `content`: what the tools replied to the calls of the message before */
+  results?: ToolResultPart[]
+}
+
+/** A tool as a model is told of it. */
+export interface ToolSpec {
+  name: string
+  description: string
+  /** a JSON Schema of an object */
+  parameters: Record<string, unknown>
 }
 
 /** A document of the prompt, for models that answer without one (local/extractive). */
@@ -38,10 +52,12 @@ export interface GenerationRequest {
   sources: Source[]
   /** the conversation so far, oldest first; for `standalone`, and its last turn for `followups` */
   history: ChatMessage[]
-  /** pictures that belong to the last message, which is the question */
-  pictures?: readonly Picture[]
   /** the form that the reply has to have, for `answer` */
   form?: AnswerForm
+  /** tools that it may call; absent: none */
+  tools?: readonly ToolSpec[]
+  /** true: it may call none any more. Providers want to be told of tools that were called before */
+  mustAnswer?: true
   /** the trace keeps its text, since readers may not get it */
   keepsText?: true
   /** false asks for the reply in one piece, if the provider can do both */
@@ -49,46 +65,63 @@ export interface GenerationRequest {
 }
 
 /** What a model is told. */
-export type Said = Pick<GenerationRequest, 'messages' | 'pictures'>
-
-/** A message with the pictures that belong to it. */
-interface Pictured extends ChatMessage {
-  pictures: readonly Picture[]
-}
-
-const pictured = ({ messages, pictures = [] }: Said): Pictured[] =>
-  messages.map((message, at) => ({ ...message, pictures: at === messages.length - 1 ? pictures : [] }))
+export type Said = Pick<GenerationRequest, 'messages' | 'tools' | 'mustAnswer'>
 
 /** What is said apart from the system prompt, for providers that have that in a place of its own. */
-export function apart(said: Said): { system: string[]; messages: Pictured[] } {
-  const [system, messages] = [true, false].map((isSystem) =>
-    pictured(said).filter(({ role }) => (role === 'system') === isSystem),
-  ) as [Pictured[], Pictured[]]
-  return { system: system.map(({ content }) => content), messages }
+export const apart = ({ messages }: Said): { system: string[]; messages: ChatMessage[] } => ({
+  system: messages.filter(({ role }) => role === 'system').map(({ content }) => content),
+  messages: messages.filter(({ role }) => role !== 'system'),
+})
+
+/** The messages of chat completions: text, or a list of parts where there are pictures. Each result is a message of its own. */
+export const chatMessages = (said: Said): Record<string, unknown>[] =>
+  said.messages.flatMap(({ role, content, pictures = [], calls, results }): Record<string, unknown>[] => {
+    if (results) {
+      return results.map(({ id, text }) => ({ role: 'tool', tool_call_id: id, content: text }))
+    }
+    if (calls) {
+      const tool_calls = calls.map(({ id, name, arguments: given }) => ({
+        id,
+        type: 'function',
+        function: { name, arguments: given },
+      }))
+      return [{ role, content, tool_calls }]
+    }
+    if (pictures.length === 0) return [{ role, content }]
+    const images = pictures.map(({ media_type, data }) => ({
+      type: 'image_url',
+      image_url: { url: `data:${media_type};base64,${data}` },
+    }))
+    return [{ role, content: [{ type: 'text', text: content }, ...images] }]
+  })
+
+/** The tools of chat completions. */
+export const chatTools = ({ tools, mustAnswer }: Said): Record<string, unknown> =>
+  tools === undefined
+    ? {}
+    : {
+        tools: tools.map((tool) => ({ type: 'function', function: tool })),
+        ...(mustAnswer && { tool_choice: 'none' }),
+      }
+
+/** The arguments of a call as the object that providers want back; none if the model wrote something else. */
+export function argumentsOf({ arguments: given }: Pick<ToolCallPart, 'arguments'>): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(given)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { ...value }
+  } catch {}
+  return {}
 }
 
-/** The messages of chat completions: text, or a list of parts where there are pictures. */
-export const chatMessages = (said: Said) =>
-  pictured(said).map(({ role, content, pictures }) => ({
-    role,
-    content:
-      pictures.length === 0
-        ? content
-        : [
-            { type: 'text', text: content },
-            ...pictures.map(({ media_type, data }) => ({
-              type: 'image_url',
-              image_url: { url: `data:${media_type};base64,${data}` },
-            })),
-          ],
-  }))
-
-export type FinishReason = 'stop' | 'length' | 'content_filter' | 'other'
+/** `tool_calls`: a call waits for whoever asked */
+export type FinishReason = 'stop' | 'length' | 'content_filter' | 'tool_calls' | 'other'
 
 /** A piece of a model's output. Reasoning never becomes part of an answer. */
 export type Delta =
   | { type: 'text'; text: string }
   | { type: 'reasoning'; text: string }
+  /** the model wants a tool to run */
+  | { type: 'call'; call: ToolCallPart }
   | { type: 'usage'; inputTokens: number; outputTokens: number }
   | ({ type: 'finish'; reason: FinishReason } & Verdict)
   /** a failed attempt, before another one (models/resilient.ts) */
@@ -175,6 +208,8 @@ export interface ConversationModelConfig {
 export interface LanguageModelProvider {
   /** the text before the first slash of `model_name` */
   namespace: string
+  /** whether its models call tools by the wire's own means; absent: they are told to write calls as text */
+  callsTools?: true
   /** forms that its models can be held to; absent: none */
   forms?: readonly AnswerForm['type'][]
   /**

@@ -22,6 +22,7 @@ import {
   type AnswerForm,
   type ConversationModelConfig,
   chatMessages,
+  chatTools,
   type Delta,
   type FinishReason,
   type GenerationRequest,
@@ -90,6 +91,7 @@ async function* generateChat(
       {
         ...body,
         messages: chatMessages(request),
+        ...chatTools(request),
         ...(request.form && { response_format: responseFormat(request.form) }),
         ...(request.stream && { stream: true, ...(stream_options !== undefined && { stream_options }) }),
       },
@@ -106,10 +108,12 @@ export function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
   const completion = parseObject(body) as Completion | undefined
   if (completion?.error !== undefined && completion.error !== null) throw call.reported(body)
   const choice = completion?.choices?.[0]
-  if (!choice?.message && completion?.response === undefined) throw call.malformed()
+  if (!choice?.message && completion?.response === undefined && !completion?.tool_calls)
+    throw call.malformed()
   const reply = new Reply(call, { whole: true })
   const text = pieceIn(choice?.message, completion)
   yield* reply.said(text, reasoningIn(choice?.message))
+  readCalls(reply, choice?.message, completion ?? {})
   reply.finish = finishReason(choice?.finish_reason, call)
   reply.usage = costOf(completion?.usage)
   reply.refuses(contentText(choice?.message?.refusal))
@@ -135,6 +139,7 @@ export async function* readStream(call: ProviderCall, events: AsyncIterable<stri
     reply.usage = costOf(chunk.usage) ?? reply.usage
     const choice = chunk.choices?.[0]
     yield* reply.said(pieceIn(choice?.delta, chunk), reasoningIn(choice?.delta))
+    readCalls(reply, choice?.delta, chunk)
     reply.refuses(contentText(choice?.delta?.refusal))
     if (choice?.finish_reason) reply.finish = finishReason(choice.finish_reason, call)
   }
@@ -149,6 +154,28 @@ interface Message {
   /** OpenRouter sends a list of parts */
   reasoning_details?: unknown
   refusal?: unknown
+  tool_calls?: unknown
+}
+
+/** A call of a tool, or a piece of one. */
+interface Call {
+  index?: unknown
+  id?: unknown
+  function?: { name?: unknown; arguments?: unknown } | null
+  /** Workers AI's own models */
+  name?: unknown
+  arguments?: unknown
+}
+
+/** Reads calls of tools, or pieces of them: later pieces of a call have its `index` alone. */
+function readCalls(reply: Reply, message: Message | null | undefined, completion: Completion): void {
+  const calls = message?.tool_calls ?? completion.tool_calls
+  if (!Array.isArray(calls)) return
+  for (const [at, call] of (calls as (Call | null)[]).entries()) {
+    const { id, function: called, index = at } = call ?? {}
+    const { name, arguments: piece } = called ?? call ?? {}
+    reply.calls(index, { id, name, piece: piece ?? undefined })
+  }
 }
 
 /** The parts of a completion or chunk that are read. Each may be missing or null. */
@@ -157,6 +184,7 @@ interface Completion {
   usage?: unknown
   error?: unknown
   response?: unknown
+  tool_calls?: unknown
 }
 
 /**
@@ -256,6 +284,7 @@ const openaiEndpoint = (config: ConversationModelConfig, env: Cloudflare.Env): C
 
 export const openai: LanguageModelProvider = {
   namespace: 'openai',
+  callsTools: true,
   forms: ['json', 'schema'],
   validate(config) {
     requireString(config, 'api_key', 'API key is not provided', 'API key is not a string')
@@ -295,6 +324,7 @@ const countsTokens = (url: string): boolean =>
 
 export const azure: LanguageModelProvider = {
   namespace: 'azure',
+  callsTools: true,
   forms: ['json', 'schema'],
   validate(config, env) {
     for (const property of ['api_key', 'url']) {
@@ -344,6 +374,7 @@ async function isListed(config: ConversationModelConfig, env: Cloudflare.Env): P
 
 export const vllm: LanguageModelProvider = {
   namespace: 'vllm',
+  callsTools: true,
   forms: ['json', 'schema'],
   validate(config) {
     requireString(config, 'vllm_url', 'vLLM URL is not provided', 'vLLM URL is not a string')

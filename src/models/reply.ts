@@ -1,9 +1,14 @@
 /** Reads a provider's reply for all adapters, and decides whether it is an answer. */
+
+import type { ToolCallPart } from '../lib/parts'
 import type { ProviderCall } from './call'
 import type { Delta, FinishReason } from './language-model'
 
 const VISIBLE = /\S/
 const LONGEST_REFUSAL = 4_000
+/** Calls of tools in a reply, and characters of the arguments of one. */
+const MOST_CALLS = 16
+const LONGEST_ARGUMENTS = 32_000
 
 /** What has been seen of a reply, streamed or whole. */
 export class Reply {
@@ -14,6 +19,7 @@ export class Reply {
   refusal = ''
   readonly #call: ProviderCall
   readonly #thoughts: ThoughtFilter
+  readonly #calls = new Map<unknown, ToolCallPart>()
   /** whether any of it was answer text */
   #answered = false
   #finish: FinishReason | undefined
@@ -56,6 +62,23 @@ export class Reply {
     yield { type: 'text', text }
   }
 
+  /** Begins the call of a tool, or adds to one. @param key tells calls apart; @param piece of its arguments */
+  calls(key: unknown, { id, name, piece }: { id?: unknown; name?: unknown; piece?: unknown }): void {
+    this.#call.alive()
+    const known = this.#calls.get(key)
+    const call = known ?? { type: 'tool_call', id: '', name: '', arguments: '' }
+    if (!known) {
+      if (this.#calls.size === MOST_CALLS) throw this.#call.failed('the model calls too many tools at once')
+      this.#calls.set(key, call)
+    }
+    if (typeof id === 'string' && id !== '') call.id = id
+    if (typeof name === 'string' && name !== '') call.name = name
+    call.arguments += typeof piece === 'string' ? piece : piece === undefined ? '' : JSON.stringify(piece)
+    if (call.arguments.length > LONGEST_ARGUMENTS) {
+      throw this.#call.failed(`the arguments of a tool exceed ${LONGEST_ARGUMENTS} characters`)
+    }
+  }
+
   /** Adds a piece of the model's refusal. */
   refuses(piece: string): void {
     if (VISIBLE.test(piece)) this.#call.alive()
@@ -74,8 +97,16 @@ export class Reply {
     // Tokens of a failed reply are charged too.
     if (usage) yield usage
     if (refusal) throw this.#call.failed(`the model refused to answer: ${refusal}`)
-    if (!this.#answered) throw withoutText(this.#call, finish!)
-    yield { type: 'finish', reason: finish! }
+    const calls = [...this.#calls.values()].filter(({ name }) => name !== '')
+    if (!this.#answered && calls.length === 0) throw withoutText(this.#call, finish!)
+    // Some servers give calls no id, or all the same one.
+    const isNamed = new Set(calls.map(({ id }) => id)).size === calls.length && calls.every(({ id }) => id)
+    for (const call of calls) {
+      const id = isNamed ? call.id : `call_${crypto.randomUUID()}`
+      yield { type: 'call', call: { ...call, id, arguments: call.arguments || '{}' } }
+    }
+    // Providers have a reason of their own for calls. What the reply holds says it already.
+    yield { type: 'finish', reason: calls.length > 0 ? 'stop' : finish! }
   }
 }
 

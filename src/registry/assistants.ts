@@ -20,6 +20,7 @@ import { requireAllowed } from '../models/egress'
 import { namespaceOf } from '../models/providers'
 import { isSearchable } from '../search/schema/layout'
 import type { CollectionSchema } from '../search/types'
+import { getTool, isBuiltIn, toolsOf } from '../tools/tool'
 import { findCollection } from './collections'
 import { retrieverOf } from './engines'
 import { storedConfig as storedModel } from './models'
@@ -59,6 +60,8 @@ const Stored = once(() =>
     attachments: v.exactOptional(v.boolean()),
     /** whether its pages may search while somebody types; absent: they may not */
     search: v.exactOptional(v.boolean()),
+    /** names of tools that its model may call; absent: none (tools/tool.ts) */
+    tools: v.exactOptional(v.array(v.string())),
     /** `agentic`: the model may ask for further searches; absent: `plain` */
     retrieval: v.exactOptional(v.picklist(['plain', 'agentic'])),
     /** the share of an answer's sentences that the documents have to support; absent: any */
@@ -159,6 +162,21 @@ async function checkReferences(env: Cloudflare.Env, config: AssistantConfig): Pr
         'Give it a `rewrite_model`, name another `model`, or leave `retrieval` out.',
     )
   }
+  if (config.tools && namespaceOf(name) === 'local') {
+    throw badRequest(
+      `\`tools\`: \`${config.model}\` has no language model that could call tools. Name another \`model\`.`,
+    )
+  }
+  const offered = config.tools && (await toolsOf(env, config.tools))
+  for (const tool of config.tools ?? []) {
+    if (!isBuiltIn(tool))
+      await getTool(env, tool).catch(() => {
+        throw badRequest(`\`tools\`: There is no tool \`${tool}\`. Store it first, by PUT /tools/${tool}.`)
+      })
+  }
+  const named = offered?.map((tool) => tool.name) ?? []
+  const twice = named.find((tool, at) => named.indexOf(tool) < at)
+  if (twice !== undefined) throw badRequest(`\`tools\`: Two tools are called \`${twice}\`.`)
   if (config.handover?.webhook !== undefined) {
     requireAllowed(config.handover.webhook, env, '`handover.webhook`')
   }

@@ -263,7 +263,8 @@ export function checked(
   if (answer.verdict.declined) return { answer, citations: [] }
   const index = indexPassages(sources)
   const citations = resolveCitations(answer.text, sources, index)
-  if (form || given?.alone || namespaceOf(answer.model) === 'local') return { answer, citations }
+  const isWhole = !form && !given?.alone && answer.finish !== 'tool_calls'
+  if (!isWhole || namespaceOf(answer.model) === 'local') return { answer, citations }
   const support = supportOf(answer.text, question, citations, index)
   if (support.length === 0) return { answer, citations }
   const verdict = { ...answer.verdict, support }

@@ -12,6 +12,7 @@ const TYPES = {
   results: true,
   delta: true,
   part: true,
+  resumed: true,
   citation: true,
   followups: true,
   usage: true,

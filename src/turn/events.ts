@@ -100,6 +100,8 @@ export interface CallTrace {
   prompt: ChatMessage[]
   /** the model's text; absent for a finished `answer`, which the turn holds */
   text?: string
+  /** names of the tools that it called */
+  tools?: string[]
   finish_reason?: string
   input_tokens: number
   output_tokens: number
@@ -175,6 +177,8 @@ export type TurnEventBody =
   | { type: 'results'; replies: SearchReply[] }
   | { type: 'delta'; text: string }
   | { type: 'part'; part: Exclude<Part, TextPart> }
+  /** the turn goes on from one that waited for its visitor: the answer so far, which its readers have */
+  | { type: 'resumed'; content: Part[] }
   | ({ type: 'citation' } & Citation)
   | { type: 'followups'; questions: string[] }
   | { type: 'usage'; usage: Usage; timings: Timings }

@@ -133,6 +133,12 @@ const CHANGES: {
     if (part.type === 'tool_result') beginStep(turn)
     turn.answer.push(part)
   },
+  resumed(turn, { content }) {
+    for (const part of structuredClone(content)) {
+      if (part.type === 'tool_result') beginStep(turn)
+      turn.answer.push(part)
+    }
+  },
   citation: (turn, { document_id, collection, start, end, quote }) =>
     turn.citations.push({ document_id, collection, start, end, ...(quote !== undefined && { quote }) }),
   followups(turn, { questions }) {
@@ -237,6 +243,32 @@ export function eventsOf(turn: Turn): TurnEvent[] {
 export const allFailed = ({ summaries }: Pick<Turn, 'summaries'>): boolean =>
   summaries.length > 0 && summaries.every(({ error }) => error !== undefined)
 
+/** A call of a tool as readers are told of it. */
+export interface CalledTool {
+  id: string
+  name: string
+  title?: string
+  /** JSON, as the model wrote it */
+  arguments: string
+  /** it waits for the visitor's leave, or for their page to run it */
+  awaits?: 'leave' | 'page'
+  /** what the tool replied; absent while it has not */
+  result?: string
+  failed?: true
+}
+
+/** The calls of tools in an answer, each with its result. */
+export function callsOf(content: readonly Part[]): CalledTool[] {
+  const results = new Map(content.flatMap((part) => (part.type === 'tool_result' ? [[part.id, part]] : [])))
+  return content.flatMap((part) => {
+    if (part.type !== 'tool_call') return []
+    const { type: _, awaits, ...call } = part
+    const result = results.get(part.id)
+    if (!result) return [{ ...call, ...(awaits && { awaits }) }]
+    return [{ ...call, result: result.text, ...(result.failed && { failed: true as const }) }]
+  })
+}
+
 /** A finished turn as it is stored and shown. */
 export interface RecordedTurn extends Verdict {
   turn: number
@@ -245,6 +277,8 @@ export interface RecordedTurn extends Verdict {
   standalone?: string
   answer: string
   citations: Citation[]
+  /** calls of tools, if there were any */
+  calls?: CalledTool[]
   /** suggested next questions, if there are any */
   followups?: string[]
   usage: Usage
@@ -260,6 +294,7 @@ export interface RecordedTurn extends Verdict {
  */
 export function recordOf(turn: Turn, createdAt: number, model = ''): RecordedTurn {
   const { standalone, suggestions, usage = { model }, timings = {}, finishReason, verdict } = turn
+  const calls = callsOf(turn.answer)
   return {
     turn: turn.turn,
     question: textOf(turn.question),
@@ -267,6 +302,7 @@ export function recordOf(turn: Turn, createdAt: number, model = ''): RecordedTur
     // Half an answer counts as none.
     answer: turn.status === 'done' ? textOf(turn.answer) : '',
     citations: turn.citations,
+    ...(calls.length > 0 && { calls }),
     ...(suggestions && { followups: suggestions }),
     usage,
     timings,

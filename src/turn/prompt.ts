@@ -42,6 +42,10 @@ export const defaultPromptOf = (model: { model_name: string; system_prompt?: str
 const fenced = (json: string): string =>
   json.replace(/<(?=[\s/]{0,8}(?:data|question|answer|searches)\b)/gi, '\\u003c')
 
+/** Documents as the prompt of an assistant has them, in which no text can pass for one of its markers. */
+export const fencedDocuments = (sources: Pick<Source, 'document' | 'label'>[]): string =>
+  fenced(serialise(sources.map(promptDocument)))
+
 /** A document as the prompt of an assistant has it, to count its bytes. */
 const promptText = (source: Pick<Source, 'document' | 'label'>): string =>
   fenced(serialise(promptDocument(source)))

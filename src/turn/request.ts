@@ -3,6 +3,7 @@ import type { Failure } from '../errors'
 import type { Part } from '../lib/parts'
 import type { AnswerForm, ConversationModelConfig } from '../models/language-model'
 import type { CollectionPlace, SearchParameters, SearchScope } from '../search/types'
+import type { Tool } from '../tools/tool'
 import type { Reading, Wording } from './events'
 import type { Given, TranscriptMessage } from './look-back'
 import type { Labelling } from './passage'
@@ -75,6 +76,21 @@ export interface SupportRule {
   below: 'warn' | 'withhold'
 }
 
+/** What a visitor decided about a call, or what their page made of it. */
+export type Decision = { allow: boolean } | { result: string; failed?: true }
+
+/** What a turn goes on from. */
+export interface Resumption {
+  /** the turn that waits; absent: the caller sent what was done so far, as clients of OpenAI's wire do */
+  turn?: number
+  /** its answer so far: texts, calls, and results of those that ran */
+  content: Part[]
+  /** by the ids of calls that wait. One without a decision counts as refused */
+  decided: Record<string, Decision>
+  /** the turn was interrupted before, so it is not known whether what was allowed has been done */
+  again?: true
+}
+
 /** A question, without its place. */
 export interface TurnQuestion {
   /** present: this turn replaces earlier ones */
@@ -110,6 +126,12 @@ export interface TurnQuestion {
   looksAgain?: true
   /** what becomes of an answer that the documents support too little; absent: it is given as it is */
   support?: SupportRule
+  /** tools that the model may call; absent: none */
+  tools?: readonly Tool[]
+  /** whether its protocol can ask the visitor for leave to call one */
+  asks?: true
+  /** the turn goes on from one that waited for its visitor, and takes its place */
+  resumes?: Resumption
   /** whether the turn suggests next questions, in one `followups` event before `usage` */
   suggests?: boolean
   asker: Asker

@@ -44,6 +44,7 @@ import {
   rewriteAndRetrieve,
   split,
 } from './retrieve'
+import { contentWith, ToolSteps } from './tools'
 import { type Generated, type Spending, type TracedPorts, Tracer, type TurnPorts } from './trace'
 
 /** How long a stopped turn may take to wind up and report its spending, in milliseconds. */
@@ -124,9 +125,11 @@ async function takeSteps(request: AskRequest, tracer: Tracer, signal: AbortSigna
     ports.emit({ type: 'delta', text })
   }
   const isHeld = request.support?.below === 'withhold'
+  const said = history.begins ? [] : history.messages
+  const steps = new ToolSteps(request, sources, said, ports, signal)
   const { answer: written, suggestions } = await answerQuestion(
     request,
-    { question, sources, suggests: request.suggests === true && !(await aside), before },
+    { question, sources, suggests: request.suggests === true && !(await aside), before, steps },
     ports,
     signal,
     isHeld ? () => {} : show,
@@ -135,9 +138,10 @@ async function takeSteps(request: AskRequest, tracer: Tracer, signal: AbortSigna
   if (isHeld) show(answer.text)
   else if (remark !== undefined) show(remark)
   if (request.given?.details) ports.emit({ type: 'message', details: request.given.details })
-  const suggesting = (await aside)
-    ? suggest(request, { question, answer: answer.text, sources }, ports, signal)
-    : Promise.resolve(answer.verdict.declined ? [] : suggestions)
+  const suggesting =
+    (await aside) && !steps.waits
+      ? suggest(request, { question, answer: answer.text, sources }, ports, signal)
+      : Promise.resolve(answer.verdict.declined ? [] : suggestions)
   await finish(request, history, answer, citations, tracer, signal, {
     timings: { ...timings, finished: tracer.elapsed() },
     suggesting,
@@ -354,7 +358,8 @@ async function finish(
   // Question and answer share one timestamp, so that a ttl never removes one without the other.
   const now = ports.now()
   const timestamp = Math.floor(now / 1000)
-  const said = messagesOf({ transcript: [], question, answer: contentOf(answer.text) }, timestamp)
+  const content = answer.content ? contentWith(answer.content, answer.text) : contentOf(answer.text)
+  const said = messagesOf({ transcript: [], question, answer: content }, timestamp)
   signal.throwIfAborted()
   tracer.committed = true
   // A transcript becomes history with the first answer, and only then.
@@ -364,7 +369,7 @@ async function finish(
     type: 'done',
     finish_reason: answer.finish,
     ...answer.verdict,
-    answer: contentOf(answer.text),
+    answer: content,
   }
   unwrap(await ports.store(done, now))
   if (read?.history) ports.emit({ type: 'history', messages: [...before, ...said] })

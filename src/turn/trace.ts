@@ -1,5 +1,6 @@
 /** What a turn reaches outside of itself, and the record of each search and each model call for operators. */
 import { ApiError, coded, type Outcome } from '../errors'
+import type { Part, ToolCallPart, ToolResultPart } from '../lib/parts'
 import {
   type FailedAttempt,
   type FinishReason,
@@ -58,6 +59,8 @@ export interface TurnPorts {
    */
   store(done: DoneEvent, now: number): Promise<Outcome<void>>
   emit(event: LogEventBody): void
+  /** Runs a tool of the server. Never throws, but for a stop: what went wrong is told to the model. Absent: there are none */
+  callTool?: ((call: ToolCallPart, signal: AbortSignal) => Promise<ToolResultPart>) | undefined
   /**
    * Called once, when the turn begins. `spent` returns what the turn has spent so far, including calls still
    * running.
@@ -123,6 +126,7 @@ export class Tracer {
       ttls: (ids) => ports.ttls(ids),
       store: (done, now) => ports.store(done, now),
       emit: (event) => ports.emit(event),
+      callTool: ports.callTool && ((...call) => ports.callTool!(...call)),
       now: () => ports.now(),
     }
   }
@@ -217,7 +221,7 @@ export class Tracer {
     const entry: CallTrace = {
       purpose: request.purpose,
       model: model.name,
-      prompt: request.messages,
+      prompt: request.messages.map(({ pictures: _, ...message }) => message),
       input_tokens: 0,
       output_tokens: 0,
       started,
@@ -252,6 +256,7 @@ export class Tracer {
       })
       entry.finish_reason = generated.finish
       if (request.purpose !== 'answer' || request.keepsText) entry.text = generated.text
+      if (generated.calls) entry.tools = generated.calls.map(({ name }) => name)
       count(entry, generated.usage)
       return generated
     } catch (error) {
@@ -303,6 +308,10 @@ const hitTrace = (hit: Hit): HitTrace => ({
 
 export interface Generated {
   text: string
+  /** calls of tools that it asks for; absent: none */
+  calls?: ToolCallPart[]
+  /** of an answer: its text, and the calls of tools and their results on the way to it */
+  content?: Part[]
   finish: FinishReason
   usage: TokenUsage
   /** full name of the model that wrote the text */
@@ -350,6 +359,7 @@ export async function generate(
   let usage: TokenUsage | undefined
   let verdict: Verdict = {}
   let thoughts = 0
+  const calls: ToolCallPart[] = []
   let { name } = model
   for await (const delta of model.generate(request, signal)) {
     switch (delta.type) {
@@ -373,6 +383,10 @@ export async function generate(
         thoughts += byteLength(delta.text)
         onThought?.(delta.text)
         break
+      case 'call':
+        calls.push(delta.call)
+        thoughts += byteLength(delta.call.arguments)
+        break
       case 'finish':
         finish = delta.reason
         verdict = verdictOf(delta)
@@ -387,11 +401,12 @@ export async function generate(
     }
   }
   const text = pieces.join('')
-  if (!finish || text.trim() === '') {
+  if (!finish || (text.trim() === '' && calls.length === 0)) {
     throw malformedBy(name)
   }
   return {
     text,
+    ...(calls.length > 0 && { calls }),
     finish,
     usage: usage ?? usageOfPart(request, byteLength(text) + thoughts),
     model: name,
@@ -408,7 +423,13 @@ export const malformedBy = (name: string): ApiError =>
  * @param received bytes of its answer and its reasoning
  */
 export const usageOfPart = (request: GenerationRequest, received: number): TokenUsage => ({
-  inputTokens: tokens(request.messages.reduce((sum, { content }) => sum + byteLength(content), 0)),
+  inputTokens: tokens(
+    request.messages.reduce(
+      (sum, { content, results = [] }) =>
+        sum + byteLength(content) + results.reduce((bytes, { text }) => bytes + byteLength(text), 0),
+      0,
+    ),
+  ),
   outputTokens: tokens(received),
   estimated: true,
 })

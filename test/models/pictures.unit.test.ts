@@ -9,7 +9,7 @@ const MESSAGES = [
   { role: 'system' as const, content: 'Be brief.' },
   { role: 'user' as const, content: 'Before.' },
   { role: 'assistant' as const, content: 'Yes.' },
-  { role: 'user' as const, content: 'What is this?' },
+  { role: 'user' as const, content: 'What is this?', pictures: [PICTURE] },
 ]
 
 beforeEach(() => {
@@ -84,6 +84,6 @@ const wires = (): [name: string, model: Record<string, unknown>, body: object][]
 it.each([0, 1, 2, 3, 4])('goes along with the last message (wire %i)', async (at) => {
   const [name, model, body] = wires()[at]!
   // What it replies does not matter here.
-  await ask(model, { messages: MESSAGES, pictures: [PICTURE], stream: false }).catch(() => {})
+  await ask(model, { messages: MESSAGES, stream: false }).catch(() => {})
   expect([name, raw.received.at(-1)?.body]).toMatchObject([name, body])
 })

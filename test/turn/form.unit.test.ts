@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { requireForm, requireSchema } from '../../src/turn/answer'
+import { requireForm, requireSchema } from '../../src/turn/form'
 
 const fits = (schema: Record<string, unknown>, text: string, finish: 'stop' | 'length' = 'stop') =>
   requireForm({ type: 'schema', name: 'answer', schema }, { text, finish }).then(

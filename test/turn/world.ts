@@ -1,7 +1,7 @@
 /** A world for a turn: collections, a history, a language model and a clock, all in memory. */
 
 import { ApiError, attempt, type Outcome } from '../../src/errors'
-import { contentOf } from '../../src/lib/parts'
+import { contentOf, type ToolCallPart, type ToolResultPart } from '../../src/lib/parts'
 import type { Delta, GenerationRequest, LanguageModel } from '../../src/models/language-model'
 import type { Document, SearchParameters, SearchResult, StoredMessage } from '../../src/search/types'
 import {
@@ -40,6 +40,9 @@ export interface World {
   /** answers a search with an error */
   refuse: (objectId: string, params: SearchParameters) => ApiError | undefined
   stores: () => Promise<Outcome<void>>
+  /** runs a tool of the server */
+  tool: (call: ToolCallPart, signal: AbortSignal) => Promise<Omit<ToolResultPart, 'type' | 'id'>>
+  called: ToolCallPart[]
   searched: string[]
   asked: GenerationRequest[]
   stored: HistoryMessage[][]
@@ -67,6 +70,8 @@ export const makeWorld = (parts: Partial<World> = {}): World => ({
   rewriter: undefined,
   refuse: () => undefined,
   stores: async () => ({ ok: true, value: undefined }),
+  tool: async () => ({ text: 'done' }),
+  called: [],
   searched: [],
   asked: [],
   stored: [],
@@ -148,6 +153,10 @@ const ports = (world: World, events: TurnEventBody[]): TurnPorts => ({
   messages: async (bytes) => {
     world.reads.push(bytes)
     return { messages: world.said, complete: world.complete || bytes === undefined }
+  },
+  callTool: async (call, signal) => {
+    world.called.push(call)
+    return { type: 'tool_result', id: call.id, ...(await world.tool(call, signal)) }
   },
   ttls: async (ids) => new Map([...world.ttls].filter(([id]) => ids.includes(id))),
   store: async (done, now) => {

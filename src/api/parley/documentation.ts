@@ -19,6 +19,7 @@ const UNKNOWN = { 404: 'There is no such conversation, or it is not open to this
 const UNREADABLE = { 503: 'The database does not answer' }
 const UNKNOWN_SOURCE = { 404: 'There is no such source' }
 const UNKNOWN_SET = { 404: 'There is no such question set' }
+const UNKNOWN_TOOL = { 404: 'There is no such tool' }
 const UNKNOWN_ASSISTANT = { 404: 'There is no such assistant' }
 
 const ANSWERED = {
@@ -146,6 +147,29 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
     description: 'Its conversations stay until they expire.',
     success: { description: 'The assistant that it was', schema: responses.Assistant },
     failures: UNKNOWN_ASSISTANT,
+  },
+  listTools: {
+    summary: 'List tools',
+    description: 'What assistants may let their models call.',
+    success: { description: 'All of them', schema: responses.Tools },
+  },
+  putTool: {
+    summary: 'Store a tool',
+    description:
+      'Replaces one of the same name. The tools of an MCP server are read from it now: store the tool again after they have changed. ' +
+      "A header's value that is sent as it is shown, masked, stays as it is.",
+    success: { description: 'The tool as it is stored', schema: responses.Tool },
+  },
+  getTool: {
+    summary: 'Read a tool',
+    success: { description: 'The tool, its headers masked', schema: responses.Tool },
+    failures: UNKNOWN_TOOL,
+  },
+  deleteTool: {
+    summary: 'Delete a tool',
+    description: 'Assistants that list it go on without it.',
+    success: { description: 'The tool that it was', schema: responses.Tool },
+    failures: UNKNOWN_TOOL,
   },
   frontOfAssistant: {
     summary: 'What a page may know of an assistant',

@@ -16,7 +16,7 @@ import { textOf } from '../../lib/parts'
 import { settlesWithin } from '../../lib/waiting'
 import { codeOf } from '../../turn/errors'
 import { type ErrorEvent, type SearchReply, type TurnEvent, writeDelta } from '../../turn/events'
-import type { Turn } from '../../turn/fold'
+import { callsOf, type Turn } from '../../turn/fold'
 import { deliver, type FailedRequest, failureOf, json, toRetry } from '../http/deliver'
 import { askedReplies } from '../shared/sources'
 import {
@@ -61,6 +61,7 @@ export function logEncoder(): Pick<TurnEncoder, 'encode'> {
       return { conversation_id, ...data, question }
     }
     if (event.type === 'done') return { ...data, answer: textOf(event.answer) }
+    if (event.type === 'resumed') return { answer: textOf(event.content), calls: callsOf(event.content) }
     if (event.type === 'error') return { ...data, message: wordsOf(event) }
     if (event.type !== 'retrieval') return data
     const { passages, searches, cut } = event
@@ -80,8 +81,12 @@ export function logEncoder(): Pick<TurnEncoder, 'encode'> {
     encode(event) {
       const { type, turn, seq } = event
       if (type === 'results') results = event.replies
-      // Clients only know text parts of an answer so far.
-      if (type === 'results' || type === 'history' || type === 'part') return ''
+      if (type === 'results' || type === 'history') return ''
+      if (type === 'part') {
+        const { type: kind, ...part } = event.part
+        const isTool = kind === 'tool_call' || kind === 'tool_result'
+        return isTool ? `id: ${turn}.${seq}\nevent: ${kind}\n${frame(part)}` : ''
+      }
       if (type === 'delta') return writeDelta(LOG_WORDING, event)
       return `id: ${turn}.${seq}\nevent: ${type}\n${frame(dataOf(event))}`
     },
@@ -144,6 +149,7 @@ export async function answerWhole(
 /** @param folded one that is done */
 export function answerOf(folded: Turn): Omit<InferOutput<typeof Answer>, 'results'> & { results: unknown[] } {
   const { standalone, suggestions, usage, timings, cut, ...turn } = folded
+  const calls = callsOf(turn.answer)
   const question = textOf(turn.question)
   return {
     conversation_id: turn.conversationId,
@@ -154,6 +160,7 @@ export function answerOf(folded: Turn): Omit<InferOutput<typeof Answer>, 'result
     finish_reason: turn.finishReason ?? '',
     ...turn.verdict,
     citations: turn.citations,
+    ...(calls.length > 0 && { calls }),
     ...(cut && { cut }),
     ...(suggestions && { followups: suggestions }),
     ...(usage && { usage }),

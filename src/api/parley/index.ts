@@ -7,8 +7,16 @@ import { operator } from './operator'
 import { questionSets } from './question-sets'
 import { questions } from './questions'
 import { type Handlers, routeOf, type Served } from './route'
+import { tools } from './tools'
 
-const handlers: Handlers = { ...questions, ...conversations, ...assistants, ...questionSets, ...operator }
+const handlers: Handlers = {
+  ...questions,
+  ...conversations,
+  ...assistants,
+  ...questionSets,
+  ...tools,
+  ...operator,
+}
 
 const routes = Object.entries(operations).map(([name, operation]): Route => {
   const handle = handlers[name as keyof Handlers] as (served: Served<Operation>) => Response

@@ -98,6 +98,13 @@ export const operations = {
   deleteAssistant: operation('DELETE', '/assistants/{name}', ['assistants:delete'], {
     params: schemas.AssistantPath,
   }),
+  listTools: operation('GET', '/tools', ['tools:list'], {}),
+  putTool: operation('PUT', '/tools/{name}', ['tools:upsert'], {
+    params: schemas.ToolPath,
+    body: schemas.ToolBody,
+  }),
+  getTool: operation('GET', '/tools/{name}', ['tools:get'], { params: schemas.ToolPath }),
+  deleteTool: operation('DELETE', '/tools/{name}', ['tools:delete'], { params: schemas.ToolPath }),
   frontOfAssistant: operation('GET', '/a/{assistant}', ASKING, { params: schemas.AskedAssistantPath }),
   askAssistant: operation('POST', '/a/{assistant}/conversations', ASKING, {
     params: schemas.AskedAssistantPath,

@@ -4,9 +4,9 @@ import { pinnedModel } from '../../auth/access'
 import { ask as askTurn, chatOf } from '../../conversation/ask'
 import { badRequest, modelMissing } from '../../errors'
 import { contentOf } from '../../lib/parts'
-import { admitTurn } from '../http/admit-turn'
+import { admitTurn, askerWith } from '../http/admit-turn'
 import { findHistory, findOpenModel, openAssistant } from '../http/chat-names'
-import { askAssistant, partsOf, requireRoom } from '../shared/assistant'
+import { askAssistant, partsOf, requireRoom, resumptionOf } from '../shared/assistant'
 import { chatReader, eventReader } from '../shared/stream'
 import { answerStreaming, answerWhole, LOG_WORDING } from './encoder'
 import type { Handlers, Serving } from './route'
@@ -61,19 +61,31 @@ async function ask(served: Serving<'ask'>): Promise<Response> {
 
 /** POST /a/{assistant}/conversations: a question to an assistant. */
 async function askByName(served: Serving<'askAssistant'>): Promise<Response> {
-  const { request, access, prefetch, path, body, text } = served
+  const { env, request, access, prefetch, path, body, text } = served
   const continues = access.embedded.conversation_id ?? body.conversation_id
   const assistant = await openAssistant(served, access, path.assistant, () => {
     void prefetch.look({ conversationId: continues })
   })
   const stream = wantsStream(request, body)
+  const { question = '', replaces, decisions } = body
+  const goesOn = decisions && {
+    ...(await resumptionOf(
+      env,
+      await askerWith(served, 'conversations:create'),
+      continues!,
+      replaces!,
+      decided(decisions),
+    )),
+  }
   const answering = await askAssistant({
     ...served,
     assistant,
-    question: body.question,
+    question,
     files: partsOf(body.files),
     chat: chatOf(body.conversation_id),
-    ...(body.replaces !== undefined && { replaces: { after: body.replaces - 1 } }),
+    ...(replaces !== undefined && { replaces: { after: replaces - 1 } }),
+    ...goesOn,
+    asks: true,
     suggests: body.followups,
     labels: true,
     read: { results: true },
@@ -85,6 +97,16 @@ async function askByName(served: Serving<'askAssistant'>): Promise<Response> {
   const read = chatReader(answering.events, answering.resume, answering.words)
   return stream ? answerStreaming(read, names) : answerWhole(read, names, answering.delivery)
 }
+
+const decided = (decisions: Record<string, boolean | { result: string; failed?: true | undefined }>) =>
+  Object.fromEntries(
+    Object.entries(decisions).map(([id, decision]) => [
+      id,
+      typeof decision === 'boolean'
+        ? { allow: decision }
+        : { result: decision.result, ...(decision.failed && { failed: decision.failed }) },
+    ]),
+  )
 
 const wantsStream = (request: Request, { stream }: { stream?: boolean | undefined }): boolean =>
   stream ?? request.headers.get('accept')?.includes('text/event-stream') ?? false

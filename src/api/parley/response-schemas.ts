@@ -3,7 +3,15 @@
  * no start-up time.
  */
 import * as v from 'valibot'
-import { AssistantName, assistantEntries, described, maybe, SetBody } from './schemas.ts'
+import {
+  AssistantName,
+  assistantEntries,
+  described,
+  maybe,
+  SetBody,
+  ToolName,
+  toolEntries,
+} from './schemas.ts'
 
 const Count = v.pipe(v.number(), v.integer(), v.minValue(0))
 const Milliseconds = described(v.pipe(v.number(), v.integer()), 'Unix time in milliseconds')
@@ -47,6 +55,27 @@ export const Timings = described(
   'Milliseconds since the turn began to run',
 )
 
+const toolCall = {
+  id: v.string(),
+  name: v.string(),
+  title: maybe(v.string(), 'What it does, for people'),
+  arguments: described(v.string(), 'JSON, as the model wrote it'),
+  awaits: maybe(
+    v.picklist(['leave', 'page']),
+    "It has not run: the visitor's `leave` is needed, or their `page` runs it. Decide by `decisions`",
+  ),
+}
+const Calls = described(
+  v.array(
+    v.object({
+      ...toolCall,
+      result: maybe(v.string(), 'What the tool replied. Absent: nothing yet'),
+      failed: maybe(v.literal(true), 'It did not run, or failed'),
+    }),
+  ),
+  'Calls of tools. Absent: none',
+)
+
 /** How far an answer can be relied on. */
 const verdict = {
   declined: maybe(
@@ -87,6 +116,7 @@ export const Answer = v.object({
   finish_reason: v.string(),
   ...verdict,
   citations: v.array(Citation),
+  calls: v.optional(Calls),
   cut: v.optional(Cut),
   followups: v.optional(v.array(v.string())),
   usage: v.optional(Usage),
@@ -112,6 +142,7 @@ export const Turn = v.object({
   finish_reason: v.string(),
   ...verdict,
   citations: v.array(Citation),
+  calls: v.optional(Calls),
   followups: maybe(v.array(v.string()), 'What was suggested to ask next'),
   usage: Usage,
   timings: Timings,
@@ -210,6 +241,7 @@ const CallTrace = v.object({
     v.string(),
     'What it said. A finished answer stands in the turn instead, unless an assistant withheld it',
   ),
+  tools: maybe(v.array(v.string()), 'Names of the tools that it called'),
   finish_reason: v.optional(v.string()),
   input_tokens: Count,
   output_tokens: Count,
@@ -316,6 +348,12 @@ export const eventData = {
   citation: Citation,
   followups: v.object({ questions: v.array(v.string()) }),
   usage: v.object({ usage: Usage, timings: Timings }),
+  tool_call: v.object(toolCall),
+  tool_result: v.object({ id: v.string(), text: v.string(), failed: v.optional(v.literal(true)) }),
+  resumed: described(
+    v.object({ answer: v.string(), calls: Calls }),
+    'The turn goes on from one that waited: its answer so far',
+  ),
   error: TurnError,
   done: v.object({
     finish_reason: v.string(),
@@ -323,6 +361,14 @@ export const eventData = {
     answer: described(v.string(), 'The whole answer: the deltas joined'),
   }),
 }
+
+export const Tool = v.object({
+  name: ToolName(),
+  ...toolEntries(),
+  created_at: Milliseconds,
+  updated_at: Milliseconds,
+})
+export const Tools = v.object({ tools: v.array(Tool) })
 
 export const Assistant = v.object({
   name: AssistantName(),

@@ -117,10 +117,27 @@ export const Ask = once(() =>
   ),
 )
 
+const Decisions = once(() =>
+  v.record(
+    v.string(),
+    v.union([
+      v.boolean(),
+      v.strictObject({
+        result: v.pipe(v.string(), v.maxLength(64_000)),
+        failed: v.optional(v.literal(true)),
+      }),
+    ]),
+  ),
+)
+
 export const AskAssistant = once(() =>
   v.pipe(
     v.strictObject({
-      question: Question(),
+      question: maybe(Question(), 'Left out with `decisions`: the question of the turn stays'),
+      decisions: maybe(
+        Decisions(),
+        'About the calls of tools that turn `replaces` waits for, by their ids: whether the visitor allows one, or the `result` that their page made. The turn goes on, under a new number',
+      ),
       conversation_id: maybe(Id(), 'The conversation to go on with. Absent: a new one'),
       replaces: v.optional(Replaced()),
       files: maybe(Files(), 'Text files that this answer may use, if the assistant has `attachments`'),
@@ -131,6 +148,14 @@ export const AskAssistant = once(() =>
       stream: maybe(v.boolean(), 'Default: whether `Accept` is text/event-stream'),
     }),
     v.check(({ conversation_id: id, replaces }) => replaces === undefined || id !== undefined, REPLACES_WHAT),
+    v.check(
+      ({ question, decisions }) => (question === undefined) !== (decisions === undefined),
+      'Give either `question` or `decisions`.',
+    ),
+    v.check(
+      ({ decisions, replaces, files }) => !decisions || (replaces !== undefined && files === undefined),
+      '`decisions` need `replaces`, the turn that they are about, and no `files`.',
+    ),
   ),
 )
 
@@ -510,13 +535,25 @@ export const Restore = once(() =>
 )
 
 // =============================================================================
-// Assistants.
+// Assistants, and their tools.
 
 const LONGEST_PROMPT = 100_000
 const MOST_OFFERED = 20
 const LONGEST_OFFERED = 500
 
 const FieldName = once(() => Text(256))
+
+export const ToolName = once(() =>
+  v.pipe(
+    v.string(),
+    v.regex(
+      /^[a-z][a-z0-9_]{0,31}$/,
+      'Expected up to 32 lower-case letters, digits and underscores, a letter first.',
+    ),
+  ),
+)
+/** Tools that are not stored (tools/tool.ts). */
+const BUILT_IN_TOOLS = ['search', 'document'] as const
 
 export const AssistantName = once(() =>
   v.pipe(
@@ -606,6 +643,10 @@ export const assistantEntries = once(() => ({
     v.boolean(),
     'Whether its pages may search while somebody types, which no budget limits. Absent: `false`',
   ),
+  tools: maybe(
+    v.pipe(v.array(v.union([v.picklist(BUILT_IN_TOOLS), ToolName()])), v.maxLength(32)),
+    'What its model may call: `search` (its documents, again), `document` (one of them, whole), and names of stored tools. Absent: nothing',
+  ),
   retrieval: maybe(
     v.picklist(['plain', 'agentic']),
     'Whether the model may ask for further searches: it splits a question, and asks once more for what is missing. Absent: `plain`',
@@ -666,6 +707,83 @@ export const HandoverBody = once(() =>
     ),
     message: v.optional(described(v.pipe(v.string(), v.maxLength(4_000)), 'What they want'), ''),
   }),
+)
+
+export const ToolPath = once(() =>
+  v.object({
+    name: v.pipe(
+      ToolName(),
+      v.check((name) => !(BUILT_IN_TOOLS as readonly string[]).includes(name), 'This tool is built in.'),
+    ),
+  }),
+)
+
+const ARGUMENT = '`$' + '{parameters.NAME}`'
+const Address = once(() => v.pipe(v.string(), v.maxLength(2_000)))
+const PARAMETERS_WHAT = 'The JSON Schema of its arguments: an object. Absent: it takes none'
+
+export const toolEntries = once(() => ({
+  title: maybe(Text(100), 'What it does, for visitors: `Book a table`. Absent: its name'),
+  description: maybe(Text(2_000), 'What it does and when to call it, for the model. Not of `mcp`'),
+  parameters: maybe(v.record(v.string(), v.unknown()), PARAMETERS_WHAT),
+  leave: v.optional(
+    described(
+      v.picklist(['each', 'once', 'never']),
+      "When the visitor's leave is asked for: before each call, until it is given in a conversation, or never. `never` is for what changes nothing: a GET, and what an MCP server marks as read-only",
+    ),
+    'each',
+  ),
+  http: maybe(
+    v.strictObject({
+      method: v.picklist(['GET', 'POST', 'PUT', 'PATCH', 'DELETE']),
+      url: described(
+        Address(),
+        `With ${ARGUMENT} for an argument, behind its host. The host has to be among ALLOWED_HOSTS`,
+      ),
+      body: maybe(
+        v.pipe(v.string(), v.maxLength(20_000)),
+        `JSON with ${ARGUMENT}. Absent: the arguments as an object`,
+      ),
+    }),
+    'An HTTP request',
+  ),
+  mcp: maybe(
+    v.strictObject({
+      url: described(Address(), 'Of an MCP server (streamable HTTP). Its host has to be among ALLOWED_HOSTS'),
+      tools: maybe(
+        v.pipe(v.array(Text(128)), v.minLength(1), v.maxLength(32)),
+        'Names of its tools. Absent: all, 32 at most',
+      ),
+    }),
+    'Tools of an MCP server, as it describes them now',
+  ),
+  page: maybe(
+    v.literal(true),
+    "A function that the visitor's page runs: the widget's `tools`, `useChat`, AG-UI",
+  ),
+  headers: maybe(
+    v.record(v.string(), v.pipe(v.string(), v.maxLength(4_096))),
+    'Sent with each request. Their values are sealed, and shown masked',
+  ),
+}))
+
+export const ToolBody = once(() =>
+  v.pipe(
+    v.strictObject(toolEntries()),
+    v.check(
+      ({ http, mcp, page }) => [http, mcp, page].filter(Boolean).length === 1,
+      'Give one of `http`, `mcp` and `page`.',
+    ),
+    v.check(
+      ({ mcp, description, parameters }) => (mcp ? !description && !parameters : description !== undefined),
+      'Give a `description`; of `mcp` neither that nor `parameters`, which its server gives.',
+    ),
+    v.check(({ page, headers }) => !(page && headers), 'A tool of the page has no `headers`.'),
+    v.check(
+      ({ http, leave }) => !http || http.method === 'GET' || leave !== 'never',
+      '`leave`: `never` is for what changes nothing. Use `once` or `each` here.',
+    ),
+  ),
 )
 
 export const AssistantBody = once(() =>

@@ -4,7 +4,7 @@ import { type Answering, answeringOf, ask, askOnce, type Chat } from '../../conv
 import { conversationObject } from '../../conversation/conversation-object'
 import { answeredTurns, endedTurn, openRow } from '../../conversation/conversations'
 import { deleteConversation } from '../../conversation/expiry'
-import { ApiError, badRequest, unwrap } from '../../errors'
+import { ApiError, badRequest, coded, unwrap } from '../../errors'
 import { once } from '../../lib/once'
 import { contentOf, type FilePart, picturesOf, textOf } from '../../lib/parts'
 import { isTextFile, MOST_PICTURES } from '../../lib/text-file'
@@ -12,12 +12,15 @@ import type { AnswerForm, ConversationModelConfig } from '../../models/language-
 import { namespaceOf, requireFormOf } from '../../models/providers'
 import { acceptedBy } from '../../models/sampling'
 import type { Assistant } from '../../registry/assistants'
+import { type Tool, toolsOf } from '../../tools/tool'
 import { hasGuardrail } from '../../turn/answer'
+import { unknownConversation } from '../../turn/errors'
 import type { Reading, Wording } from '../../turn/events'
 import type { Turn } from '../../turn/fold'
 import type { TranscriptMessage } from '../../turn/look-back'
 import { byteLength, defaultPromptOf, formBytes } from '../../turn/prompt'
-import type { Asker, Replacement } from '../../turn/request'
+import type { Asker, Replacement, Resumption } from '../../turn/request'
+import { WAITING_MS, waitingIn } from '../../turn/tools'
 import { admitTurn, askerWith } from '../http/admit-turn'
 import { parseJson, readText } from '../http/body'
 import {
@@ -64,6 +67,12 @@ export interface AssistantQuestion extends ChatParties {
   onDropped?(names: string[]): void
   /** the form that the answer has to have */
   form?: AnswerForm | undefined
+  /** whether the protocol can ask the visitor for leave to call a tool */
+  asks?: true
+  /** tools that the caller brings, which its page runs */
+  tools?: readonly Tool[]
+  /** the turn goes on from one that waited for the visitor (turn/tools.ts) */
+  resumes?: Resumption
   /** whether to suggest next questions; absent: as the assistant says */
   suggests?: boolean | undefined
   /** whether the answer is to cite documents as `[label]`, by the assistant's `citation_field` */
@@ -101,7 +110,11 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   }
   const question = embedded.q ?? asked.question
   record.question = question
-  const retrievals = await planRetrieval(env, access, assistant, changes)
+  const [retrievals, own] = await Promise.all([
+    planRetrieval(env, access, assistant, changes),
+    assistant.tools ? toolsOf(env, assistant.tools) : [],
+  ])
+  const tools = [...own, ...(asked.tools ?? [])]
   const model = await modelOf(env, access, assistant, changes)
   const settings = settingsOf(model, changes)
   const accepted = acceptedBy(model.model_name, changes.model ?? {})
@@ -121,7 +134,11 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
     // If a single search fails, that is the error. If one of several does, the others are enough to answer from.
     onSearchError: retrievals.length === 1 ? ('fail' as const) : ('go_on' as const),
     ...(asked.read && { read: asked.read }),
-    ...(asked.words && { words: asked.words }),
+    // Calls stand between pieces of the answer, and the object writes the pieces alone.
+    ...(asked.words && tools.length === 0 && { words: asked.words }),
+    ...(tools.length > 0 && { tools }),
+    ...(asked.asks && { asks: true as const }),
+    ...(asked.resumes && { resumes: asked.resumes }),
     ...(asked.form && { form: asked.form }),
     // Text beside the JSON would break it.
     suggests: !asked.form && (asked.suggests ?? assistant.followups),
@@ -253,6 +270,41 @@ function requirePictures(files: readonly FilePart[], model: ConversationModelCon
 /** Whether a model may be sent pictures. Whether it reads them, its provider says. */
 export const takesPictures = (model: ConversationModelConfig): boolean =>
   namespaceOf(model.model_name) !== 'local' && !hasGuardrail({ model })
+
+// =============================================================================
+// A turn that waits for its visitor goes on.
+
+/**
+ * What a turn goes on from, once its visitor has decided about the calls that it waits for.
+ * @param turn its number
+ * @throws ApiError 404 for an unknown turn, 400 for one that does not wait, or waited for too long
+ */
+export async function resumptionOf(
+  env: Cloudflare.Env,
+  asker: Asker,
+  conversation: string,
+  turn: number,
+  decided: Resumption['decided'],
+): Promise<Required<Pick<AssistantQuestion, 'question' | 'replaces' | 'resumes'>>> {
+  const row = await openRow(env, asker, conversation)
+  if (typeof row === 'string') throw unknownConversation()
+  const ended = await endedTurn(env, asker, { conversation: row.id, turn })
+  if (!ended) throw coded('unknown_turn', 404, 'Turn not found')
+  const { question, answer } = ended.turn
+  const waiting = waitingIn(answer).map(({ id }) => id)
+  const unknown = Object.keys(decided).find((id) => !waiting.includes(id))
+  if (unknown !== undefined || waiting.length === 0) {
+    throw badRequest(`Turn ${turn} waits for no call \`${unknown ?? ''}\`. Ask anew.`)
+  }
+  if (Date.now() > ended.created + WAITING_MS) {
+    throw badRequest(`Turn ${turn} has waited for more than ${WAITING_MS / 60_000} minutes. Ask anew.`)
+  }
+  return {
+    question: textOf(question),
+    replaces: { after: turn - 1 },
+    resumes: { turn, content: answer, decided },
+  }
+}
 
 // =============================================================================
 // Shared by protocols whose clients choose the ids of their chats (http/chat-names.ts).

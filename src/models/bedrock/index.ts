@@ -19,6 +19,8 @@ import {
 } from '../call'
 import {
   apart,
+  argumentsOf,
+  type ChatMessage,
   type ConversationModelConfig,
   type Delta,
   type FinishReason,
@@ -83,6 +85,7 @@ const REGION = /^[a-z]{2}(?:-[a-z0-9]+)+$/
 
 export const bedrock: LanguageModelProvider = {
   namespace: 'bedrock',
+  callsTools: true,
   validate(config) {
     for (const property of [
       'api_key',
@@ -123,16 +126,37 @@ function conversation(request: Said): Record<string, unknown> {
   const { system, messages } = apart(request)
   return {
     ...(system.length > 0 && { system: system.map((text) => ({ text })) }),
-    messages: messages.map(({ role, content, pictures }) => ({
-      role,
-      content: [
-        ...pictures.map(({ media_type, data }) => ({
-          image: { format: media_type.replace('image/', ''), source: { bytes: data } },
+    messages: messages.map(({ role, ...said }) => ({ role, content: blocksOf(said) })),
+    // Converse has no way to forbid calls, and refuses messages with calls where no tool is named.
+    ...(request.tools && {
+      toolConfig: {
+        tools: request.tools.map(({ parameters: json, ...tool }) => ({
+          toolSpec: { ...tool, inputSchema: { json } },
         })),
-        { text: content },
-      ],
-    })),
+      },
+    }),
   }
+}
+
+/** The content of a message. */
+function blocksOf({
+  content,
+  pictures = [],
+  calls = [],
+  results = [],
+}: Omit<ChatMessage, 'role'>): unknown[] {
+  return [
+    ...pictures.map(({ media_type, data }) => ({
+      image: { format: media_type.replace('image/', ''), source: { bytes: data } },
+    })),
+    ...(content === '' && calls.length + results.length > 0 ? [] : [{ text: content }]),
+    ...calls.map((call) => ({
+      toolUse: { toolUseId: call.id, name: call.name, input: argumentsOf(call) },
+    })),
+    ...results.map(({ id, text, failed }) => ({
+      toolResult: { toolUseId: id, content: [{ text }], ...(failed && { status: 'error' }) },
+    })),
+  ]
 }
 
 interface Usage {
@@ -153,8 +177,10 @@ function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
   const content = answer?.output?.message?.content
   if (!Array.isArray(content)) throw call.malformed()
   const reply = new Reply(call, { whole: true })
-  for (const block of content) {
+  for (const [at, block] of content.entries()) {
     yield* reply.said(block?.text, block?.reasoningContent?.reasoningText?.text)
+    const { toolUseId: id, name, input: piece } = block?.toolUse ?? {}
+    if (block?.toolUse) reply.calls(at, { id, name, piece })
   }
   reply.finish = finishReasonIn(FINISH_REASONS, answer?.stopReason)
   reply.usage = costOf(answer?.usage)
@@ -162,7 +188,13 @@ function* readWhole(call: ProviderCall, body: string): Generator<Delta> {
 }
 
 interface StreamEvent {
-  delta?: { text?: unknown; reasoningContent?: { text?: unknown } | null } | null
+  contentBlockIndex?: unknown
+  start?: { toolUse?: { toolUseId?: unknown; name?: unknown } | null } | null
+  delta?: {
+    text?: unknown
+    reasoningContent?: { text?: unknown } | null
+    toolUse?: { input?: unknown } | null
+  } | null
   stopReason?: unknown
   usage?: Usage | null
 }
@@ -176,8 +208,14 @@ async function* readStream(call: ProviderCall, frames: AsyncIterable<Frame>): As
     const event = parseObject(body) as StreamEvent | undefined
     if (!event) throw call.malformed()
     switch (headers[':event-type']) {
+      case 'contentBlockStart': {
+        const { toolUseId: id, name } = event.start?.toolUse ?? {}
+        if (event.start?.toolUse) reply.calls(event.contentBlockIndex, { id, name })
+        break
+      }
       case 'contentBlockDelta':
         yield* reply.said(event.delta?.text, event.delta?.reasoningContent?.text)
+        if (event.delta?.toolUse) reply.calls(event.contentBlockIndex, { piece: event.delta.toolUse.input })
         break
       case 'messageStop':
         reply.finish = finishReasonIn(FINISH_REASONS, event.stopReason)

@@ -15,6 +15,7 @@ const GOLDEN: Record<Exclude<TurnEventBody['type'], 'results' | 'history' | 'par
   question: [
     `data: {${HEAD}{"index":0,"delta":{"role":"assistant","content":""},"finish_reason":null}]}\n\n`,
   ],
+  resumed: [],
   retrieval: [''],
   delta: [
     `data: {${HEAD}{"index":0,"delta":{"content":"It is 330 metres high [17"},"finish_reason":null}]}\n\n`,

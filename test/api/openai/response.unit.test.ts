@@ -50,6 +50,7 @@ const GOLDEN: Record<Exclude<TurnEventBody['type'], 'results' | 'history' | 'par
         `${PLACE},"part":{"type":"output_text","text":"","annotations":[],"logprobs":[]}`,
       ),
   ],
+  resumed: [],
   retrieval: [''],
   delta: [
     frame('response.output_text.delta', 4, `${PLACE},"delta":"It is 330 metres high [17","logprobs":[]`),

@@ -41,22 +41,47 @@ const GOLDEN: [TurnEventBody, string][] = [
     { type: 'citation', collection: 'facts', document_id: '1', start: 0, end: 9, quote: 'It is high.' },
     'id: 3.3\nevent: citation\ndata: {"collection":"facts","document_id":"1","start":0,"end":9,"quote":"It is high."}\n\n',
   ],
-  [{ type: 'followups', questions: ['Why?'] }, 'id: 3.4\nevent: followups\ndata: {"questions":["Why?"]}\n\n'],
+  [
+    {
+      type: 'part',
+      part: {
+        type: 'tool_call',
+        id: 'c1',
+        name: 'book',
+        arguments: '{"at":7}',
+        title: 'Book',
+        awaits: 'leave',
+      },
+    },
+    'id: 3.4\nevent: tool_call\ndata: {"id":"c1","name":"book","arguments":"{\\"at\\":7}","title":"Book","awaits":"leave"}\n\n',
+  ],
+  [
+    { type: 'part', part: { type: 'tool_result', id: 'c1', text: 'full', failed: true } },
+    'id: 3.5\nevent: tool_result\ndata: {"id":"c1","text":"full","failed":true}\n\n',
+  ],
+  [
+    {
+      type: 'resumed',
+      content: [...contentOf('So.'), { type: 'tool_call', id: 'c1', name: 'book', arguments: '{}' }],
+    },
+    'id: 3.6\nevent: resumed\ndata: {"answer":"So.","calls":[{"id":"c1","name":"book","arguments":"{}"}]}\n\n',
+  ],
+  [{ type: 'followups', questions: ['Why?'] }, 'id: 3.7\nevent: followups\ndata: {"questions":["Why?"]}\n\n'],
   [
     {
       type: 'usage',
       usage: { model: 'openai/gpt', input_tokens: 7, output_tokens: 2, estimated: true },
       timings: { retrieved: 3, first_token: 40, finished: 90 },
     },
-    'id: 3.5\nevent: usage\ndata: {"usage":{"model":"openai/gpt","input_tokens":7,"output_tokens":2,"estimated":true},"timings":{"retrieved":3,"first_token":40,"finished":90}}\n\n',
+    'id: 3.8\nevent: usage\ndata: {"usage":{"model":"openai/gpt","input_tokens":7,"output_tokens":2,"estimated":true},"timings":{"retrieved":3,"first_token":40,"finished":90}}\n\n',
   ],
   [
     { type: 'error', status: 503, message: 'Interrupted.', retryable: true, code: 'interrupted' },
-    'id: 3.6\nevent: error\ndata: {"status":503,"message":"Interrupted.","retryable":true,"code":"interrupted"}\n\n',
+    'id: 3.9\nevent: error\ndata: {"status":503,"message":"Interrupted.","retryable":true,"code":"interrupted"}\n\n',
   ],
   [
     { type: 'done', finish_reason: 'stop', answer: contentOf('Füße') },
-    'id: 3.7\nevent: done\ndata: {"finish_reason":"stop","answer":"Füße"}\n\n',
+    'id: 3.10\nevent: done\ndata: {"finish_reason":"stop","answer":"Füße"}\n\n',
   ],
 ]
 
@@ -101,11 +126,12 @@ describe('an event as bytes', () => {
   )
 
   it('covers every type of the log, each as its schema says', () => {
-    expect(GOLDEN.map(([{ type }]) => type).sort()).toEqual(Object.keys(eventData).sort())
+    const nameOf = (body: TurnEventBody) => (body.type === 'part' ? body.part.type : body.type)
+    expect(GOLDEN.map(([body]) => nameOf(body)).sort()).toEqual(Object.keys(eventData).sort())
     for (const [seq, [body]] of GOLDEN.entries()) {
       const data = parse(encodeEvent(place(body, seq))).events[0]?.data ?? ''
       expect(
-        safeParse(eventData[body.type as keyof typeof eventData], JSON.parse(data)).issues,
+        safeParse(eventData[nameOf(body) as keyof typeof eventData], JSON.parse(data)).issues,
       ).toBeUndefined()
     }
   })

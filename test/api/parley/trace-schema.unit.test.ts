@@ -33,6 +33,7 @@ const call: Required<CallTrace> = {
   failed: [failed],
   prompt: [{ role: 'user', content: 'q' }],
   text: 'said',
+  tools: ['orders'],
   finish_reason: 'stop',
   input_tokens: 1,
   output_tokens: 2,

@@ -12,6 +12,7 @@ const GOLDEN: Record<Exclude<TurnEventBody['type'], 'results' | 'history' | 'par
   question: [
     'data: {"type":"start","messageId":"c-1.3","messageMetadata":{"conversation_id":"c-1"}}\n\ndata: {"type":"start-step"}\n\n',
   ],
+  resumed: [],
   retrieval: [
     'data: {"type":"source-url","sourceId":"facts/17","url":"https://example.org/tower","title":"The tower"}\n\ndata: {"type":"source-document","sourceId":"facts/b.md","mediaType":"text/plain","title":"b.md","filename":"b.md"}\n\n',
   ],
