@@ -191,6 +191,19 @@ export const findTurn = (
       WHERE conversation_id = ${conversationId} AND turn = ${turn} AND expires_at > ${now}`,
   )
 
+/** The turn that stands in the place of one, which may be itself: the end of those that took its place one after the other. */
+export async function latestTurn(db: Database, conversationId: string, turn: number): Promise<number> {
+  const row = await first<{ turn: number }>(
+    db,
+    sql`WITH RECURSIVE later(turn) AS (
+        SELECT ${turn} UNION
+        SELECT replaced_by FROM turns JOIN later USING (turn)
+        WHERE conversation_id = ${conversationId} AND replaced_by IS NOT NULL)
+      SELECT max(turn) AS turn FROM later`,
+  )
+  return row!.turn
+}
+
 /**
  * The turns of a conversation that were recorded between two times, oldest first. Times are in milliseconds since
  * 1970.

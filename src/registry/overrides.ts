@@ -28,6 +28,7 @@ export const OVERRIDES = [
   'max_response_tokens',
   'reasoning_effort',
   'prompt_template',
+  'tools',
 ] as const
 
 export type Override = (typeof OVERRIDES)[number]

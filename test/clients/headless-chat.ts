@@ -48,11 +48,12 @@ export interface ChatOptions {
   trimmed?: boolean
   onData?: () => void
   fetch?: typeof fetch
+  sendAutomaticallyWhen?: ai7.ChatInit<Message>['sendAutomaticallyWhen']
 }
 
 /** A chat of a version of the SDK. */
 export function makeChat(version: Version, options: ChatOptions): ai7.AbstractChat<Message> {
-  const { api, key, id, messages = [], headers, trimmed, fetch } = options
+  const { api, key, id, messages = [], headers, trimmed, fetch, sendAutomaticallyWhen } = options
   const { AbstractChat, DefaultChatTransport } = VERSIONS[version]!
   class Chat extends AbstractChat<Message> {}
   const transport = new DefaultChatTransport<Message>({
@@ -65,7 +66,8 @@ export function makeChat(version: Version, options: ChatOptions): ai7.AbstractCh
       }),
     }),
   })
-  return new Chat({ ...(id !== undefined && { id }), transport, state: new State(messages) } as never)
+  const own = { ...(id !== undefined && { id }), ...(sendAutomaticallyWhen && { sendAutomaticallyWhen }) }
+  return new Chat({ ...own, transport, state: new State(messages) } as never)
 }
 
 /** The text of a message. */

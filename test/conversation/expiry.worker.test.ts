@@ -160,7 +160,7 @@ describe('the sweep', () => {
         ).bind(id, NOW * 1000 - n),
         ...[1, 2].map((turn) =>
           env.DB.prepare(
-            `INSERT INTO turns VALUES (?, ?, 'q', NULL, 'a', 'stop', '[]', '{}', '{}', '{}', 1, ?, NULL, NULL, NULL, NULL, NULL)`,
+            `INSERT INTO turns VALUES (?, ?, 'q', NULL, 'a', 'stop', '[]', '{}', '{}', '{}', 1, ?, NULL, NULL, NULL, NULL, NULL, NULL)`,
           ).bind(id, turn, NOW * 1000 - n),
         ),
       ])

@@ -43,6 +43,26 @@ export const agUiEncoder = (run: Run, fields: SourceFields, earlier?: readonly T
         isOpen = true
         return start + frame({ type: 'TEXT_MESSAGE_CONTENT', ...id, delta })
       },
+      part: ({ part }) => {
+        if (part.type === 'tool_call') {
+          const { id: toolCallId, name: toolCallName } = part
+          return (
+            endText() +
+            frame({ type: 'TOOL_CALL_START', toolCallId, toolCallName, parentMessageId: idOf(turn) }) +
+            frame({ type: 'TOOL_CALL_ARGS', toolCallId, delta: part.arguments }) +
+            frame({ type: 'TOOL_CALL_END', toolCallId })
+          )
+        }
+        if (part.type !== 'tool_result') return ''
+        const messageId = `${idOf(turn)}.${part.id}`
+        return frame({
+          type: 'TOOL_CALL_RESULT',
+          messageId,
+          toolCallId: part.id,
+          content: part.text,
+          role: 'tool',
+        })
+      },
       followups: ({ questions }) => endText() + custom('followups', questions),
       done: () => finish('success'),
       // A stop ends a run as well. It is not an error.

@@ -4,7 +4,7 @@ import { listAssistants } from '../../registry/assistants'
 import { readJson } from '../http/body'
 import { admitAsker, openHere, openParties } from '../http/chat-names'
 import { type App, ASKS, type OpenCall, openRoute, register } from '../http/router'
-import { askChat, openQuestion, runningTurn, stopChat, turnsOf } from '../shared/assistant'
+import { askChat, openQuestion, resumptionInChat, runningTurn, stopChat, turnsOf } from '../shared/assistant'
 import { chatReader, streamTurn } from '../shared/stream'
 import { agUiEncoder, reopened } from './encoder'
 import { readQuestion, readRun } from './request'
@@ -24,11 +24,17 @@ async function run(call: OpenCall): Promise<Response> {
   const { parties, bodyText, body } = await openQuestion(call, 'agui', (given) => ({
     name: readRun(given).thread,
   }))
-  const { question, transcript, ...asked } = readQuestion(body)
+  const { question, transcript, tools, decided, ...asked } = readQuestion(body)
+  const { assistant, access } = parties
+  const mayBring = access.owner === 'admin' || assistant.overrides.includes('tools')
+  if (tools.length > 0 && !mayBring) asked.ignored.push('tools')
+  const resumed = decided && (await resumptionInChat(parties, asked.thread, decided))
   const { events, resume, conversationId } = await askChat(parties, {
     chat: asked.thread,
     question,
     transcript,
+    ...(mayBring && { tools }),
+    ...resumed,
     protocol: 'agui',
     bodyText,
   })

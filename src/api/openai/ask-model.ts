@@ -9,7 +9,7 @@ import type { Assistant } from '../../registry/assistants'
 import type { Override } from '../../registry/overrides'
 import type { Wording } from '../../turn/events'
 import { byteLength } from '../../turn/prompt'
-import { admitTurn, enter, namedUser } from '../http/admit-turn'
+import { admitTurn, askerWith, enter, namedUser } from '../http/admit-turn'
 import { parseJson, readText } from '../http/body'
 import {
   admitAsker,
@@ -21,7 +21,14 @@ import {
 } from '../http/chat-names'
 import { deliver } from '../http/deliver'
 import type { OpenCall } from '../http/router'
-import { type AssistantAnswering, askAssistant, askedAgain, type Changes, inChat } from '../shared/assistant'
+import {
+  type AssistantAnswering,
+  askAssistant,
+  askedAgain,
+  type Changes,
+  inChat,
+  resumptionOf,
+} from '../shared/assistant'
 import { chatReader, frame, streamTurn, type TurnEncoder, wholeTurn } from '../shared/stream'
 import { chunkWording, completion, completionEncoder, finishReason, usageOf } from './encoder'
 import { errorBody, unknownModel } from './errors'
@@ -36,6 +43,7 @@ import {
   type ModelQuestion,
   message,
   othersOf,
+  pageTools,
   readMessages,
   SETTINGS,
   settings,
@@ -103,6 +111,13 @@ async function askModel<Q extends ModelQuestion>(
     return { ...answering, asked, assistant, ignored: undefined, headers: headersOf(answering) }
   }
   const { changes, ignored, onDropped } = changesOf(assistant, asked, access.owner === 'admin')
+  const { tools = [] } = ignored.has('tools') ? {} : asked
+  if (asked.done && tools.length === 0) {
+    throw new InvalidParameter(
+      'The results of tools need the `tools` that were called, and an assistant that allows them.',
+      'tools',
+    )
+  }
   const answering = await inChat(
     parties,
     async () => {
@@ -110,21 +125,36 @@ async function askModel<Q extends ModelQuestion>(
       check?.(asked, chat)
       return chat
     },
-    (chat) =>
-      askAssistant({
+    async (chat) => {
+      const { results, after } = asked
+      const resumed =
+        results && chat && after !== undefined
+          ? await resumptionOf(
+              call.env,
+              await askerWith(caller, 'conversations:create'),
+              chat.conversationId,
+              after,
+              results,
+            )
+          : undefined
+      return askAssistant({
         ...parties,
         transcript: asked.transcript,
-        chat: chat && { ...chat, after: asked.after },
+        chat: chat && { ...chat, after: results ? undefined : after },
         ...(chat && name === opened && { replaces: askedAgain(asked) }),
         unstored: asked.unstored,
         question: asked.question,
         form: asked.form,
         changes,
         onDropped,
+        tools,
+        ...(asked.done && { resumes: { content: asked.done, decided: {} } }),
         words: asked.stream ? words?.(asked) : undefined,
         protocol: 'openai',
         bodyText,
-      }),
+        ...resumed,
+      })
+    },
   )
   const headers = asked.unstored ? {} : headersOf(answering)
   return { ...answering, asked, assistant, headers, ignored: ignored.size > 0 ? [...ignored] : undefined }
@@ -176,6 +206,7 @@ function changesOf(
   }
   // Clients send a system prompt by default. With a page's key it must not rewrite the assistant.
   if (instructions !== '' && !isAdmin) ignored.add('instructions')
+  if (asked.tools && !isAdmin && !overrides.includes('tools')) ignored.add('tools')
   const [first] = ignored
   if (strict && first !== undefined) throw unsupported(first, 'this assistant')
   const prompt = isAdmin && instructions !== '' && { prompt: { append: [instructions] } }
@@ -244,7 +275,8 @@ export function readChatCompletion(body: unknown): ChatCompletionRequest {
     store,
     response_format: format,
     n: _,
-    tool_choice: __,
+    tool_choice: choice,
+    tools,
     ...given
   } = checkBody(Body(), body)
   const { include_usage: includeUsage, ...streamed } = options ?? {}
@@ -255,6 +287,7 @@ export function readChatCompletion(body: unknown): ChatCompletionRequest {
   return {
     model,
     ...readMessages(messages, 'messages'),
+    ...(choice !== 'none' && pageTools(tools)),
     stream: stream ?? false,
     includeUsage: includeUsage ?? false,
     ...(user && { user }),

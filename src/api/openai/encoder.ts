@@ -7,9 +7,10 @@
  * stream both are in the last delta.
  */
 
-import { textOf } from '../../lib/parts'
+import { type ToolCallPart, textOf } from '../../lib/parts'
 import { type Usage, type Wording, writeDelta } from '../../turn/events'
 import { emptyTurn, type Turn } from '../../turn/fold'
+import { waitingIn } from '../../turn/tools'
 import { type AnswerSource, type SourceFields, sourceId, sourcesOf } from '../shared/sources'
 import { eventWording, frame, type TurnEncoder, turnEncoder } from '../shared/stream'
 import { errorBody } from './errors'
@@ -57,6 +58,11 @@ export const completionEncoder = (shape: CompletionShape, includeUsage: boolean)
     return {
       question: () => chunk({ role: 'assistant', content: '' }),
       delta: (event) => writeDelta(words, event),
+      part: ({ part }) => {
+        if (part.type !== 'tool_call' || part.awaits !== 'page') return ''
+        const index = waitingIn(turn.answer).length - 1
+        return chunk({ tool_calls: [{ index, ...toolCall(part) }] })
+      },
       done: (event) =>
         chunk(extrasOf(turn, shape), finishReason(event.finish_reason)) +
         (includeUsage ? write([], usageOf(turn.usage)) : '') +
@@ -73,12 +79,25 @@ export const completion = (turn: Turn, shape: CompletionShape) => ({
   choices: [
     {
       index: 0,
-      message: { role: 'assistant', content: textOf(turn.answer), refusal: null, ...extrasOf(turn, shape) },
+      message: {
+        role: 'assistant',
+        content: textOf(turn.answer),
+        refusal: null,
+        ...(waitingIn(turn.answer).length > 0 && { tool_calls: waitingIn(turn.answer).map(toolCall) }),
+        ...extrasOf(turn, shape),
+      },
       logprobs: null,
       finish_reason: finishReason(turn.finishReason),
     },
   ],
   usage: usageOf(turn.usage),
+})
+
+/** A call that waits for the caller, who runs it. Calls of the assistant's own tools are not shown: they have run. */
+const toolCall = ({ id, name, arguments: given }: ToolCallPart) => ({
+  id,
+  type: 'function',
+  function: { name, arguments: given },
 })
 
 const headOf = (
@@ -121,7 +140,7 @@ export function citedPlaces({ citations }: Turn, sources: readonly AnswerSource[
   })
 }
 
-const FINISH_REASONS = ['stop', 'length', 'content_filter']
+const FINISH_REASONS = ['stop', 'length', 'content_filter', 'tool_calls']
 
 /** Clients know only these reasons. */
 export const finishReason = (reason = 'stop'): string => (FINISH_REASONS.includes(reason) ? reason : 'stop')

@@ -8,16 +8,18 @@ import type { MemoryRow } from '../../conversation/messages'
 import { ApiError } from '../../errors'
 import { namesOf } from '../../lib/nearest'
 import { once } from '../../lib/once'
-import { contentOf, type ToolCallPart } from '../../lib/parts'
+import { contentOf, type Part, type ToolCallPart } from '../../lib/parts'
 import type { AnswerForm } from '../../models/language-model'
+import type { Tool } from '../../tools/tool'
 import { requireSchema } from '../../turn/form'
 import type { TranscriptMessage } from '../../turn/look-back'
 import { LONGEST_QUESTION, QUESTION_TOO_LONG } from '../../turn/question-length'
-import type { Asker } from '../../turn/request'
+import type { Asker, Decision } from '../../turn/request'
 import { askerWith, namedUser } from '../http/admit-turn'
 import { shaped } from '../http/body'
 import { presentedKey } from '../http/cors'
 import type { OpenCall } from '../http/router'
+import { type PageFunction, pageTool } from '../shared/assistant'
 import { textIn } from '../shared/foreign'
 
 export const LONGEST_ID = 512
@@ -60,12 +62,7 @@ export function formOf(
   if (format == null || format.type === 'text') return undefined
   if (format.type === 'json_object') return { type: 'json' }
   const { name, schema, strict } = format
-  try {
-    requireSchema(schema)
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    throw new InvalidParameter(error.message, param)
-  }
+  inParameter(param, () => requireSchema(schema))
   return { type: 'schema', name, schema, ...(strict != null && { strict }) }
 }
 
@@ -74,10 +71,50 @@ const Called = once(() =>
     v.unknown(),
     v.check(
       (choice) => choice == null || choice === 'auto' || choice === 'none',
-      'An assistant calls no tools of the request, so none can be required. Accepted: `auto` and `none`.',
+      'The model decides itself which tools it calls. Accepted: `auto` and `none`.',
     ),
   ),
 )
+
+/** Functions of the caller that a request may bring. */
+const MOST_TOOLS = 64
+
+const fn = () => ({
+  name: v.pipe(v.string(), v.regex(/^[\w-]{1,64}$/)),
+  description: v.nullish(v.pipe(v.string(), v.maxLength(4_000))),
+  parameters: v.nullish(v.record(v.string(), v.unknown())),
+})
+
+/** A function that the caller runs, as each of the APIs has it. Tools of other types are OpenAI's own. */
+const Offered = once(() =>
+  v.union([
+    v.looseObject({ type: v.literal('function'), function: v.looseObject(fn()) }),
+    v.looseObject({ type: v.literal('function'), ...fn() }),
+    v.looseObject({ type: v.pipe(v.string(), v.notValue('function')) }),
+  ]),
+)
+
+/** The caller's functions as tools whose calls the caller runs. @throws InvalidParameter for a schema that cannot be checked */
+export const pageTools = (
+  offered: readonly v.InferOutput<ReturnType<typeof Offered>>[] | null | undefined,
+): Pick<ModelQuestion, 'tools'> => {
+  const tools = (offered ?? []).flatMap((tool, at) => {
+    if (tool.type !== 'function') return []
+    const given = ('function' in tool ? tool.function : tool) as PageFunction
+    return [inParameter(`tools.${at}`, () => pageTool(given))]
+  })
+  return tools.length > 0 ? { tools } : {}
+}
+
+/** What is checked by a rule that all protocols share. @throws InvalidParameter @param param what it is about */
+function inParameter<T>(param: string, check: () => T): T {
+  try {
+    return check()
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    throw new InvalidParameter(error.message, param)
+  }
+}
 
 const Penalty = () => v.nullish(v.pipe(v.number(), v.minValue(-2), v.maxValue(2)))
 
@@ -122,6 +159,7 @@ export const common = once(() => ({
   top_p: v.nullish(v.pipe(v.number(), v.minValue(0), v.maxValue(1))),
   user: v.nullish(v.union([v.string(), NamedUser()])),
   tool_choice: v.optional(Called()),
+  tools: v.nullish(v.pipe(v.array(Offered()), v.maxLength(MOST_TOOLS))),
   store: v.nullish(v.boolean()),
 }))
 
@@ -131,6 +169,12 @@ export interface ModelQuestion {
   question: string
   /** what was said before, oldest first, without instructions */
   transcript: TranscriptMessage[]
+  /** functions that the caller runs; absent: none */
+  tools?: Tool[]
+  /** what was done for the question already: calls of those functions, and their results */
+  done?: Part[]
+  /** results of calls for which the turn `after` waits; there is no question then */
+  results?: Record<string, Decision>
   /** the texts of messages with the roles `system` and `developer` */
   instructions: string
   stream: boolean
@@ -198,32 +242,42 @@ const callPart = ({ id, function: called }: v.InferOutput<ReturnType<typeof Tool
 export function readMessages(
   messages: readonly SaidMessage[],
   list: string,
-): Pick<ModelQuestion, 'question' | 'transcript' | 'instructions'> {
-  const asked = messages.at(-1)
+): Pick<ModelQuestion, 'question' | 'transcript' | 'instructions' | 'done'> {
+  // The caller's functions were called for the last question, and their results come with it.
+  const isDone = messages.at(-1)?.role === 'tool'
+  const at = isDone ? messages.findLastIndex(({ role }) => role === 'user') : messages.length - 1
+  const asked = messages[at]
   if (asked?.role !== 'user') {
-    const tool = asked?.role === 'tool' ? ' An assistant calls no tools, so it waits for no result.' : ''
-    throw new InvalidParameter(
-      `The last message must have the role \`user\`: it is the question.${tool}`,
-      list,
-    )
+    throw new InvalidParameter('The last message must have the role `user`: it is the question.', list)
   }
-  const question = textOf(asked.content, `${list}.${messages.length - 1}.content`)
+  const question = textOf(asked.content, `${list}.${at}.content`)
   if (question.trim() === '') throw new InvalidParameter('The last message has no text.', list)
-  requireQuestion(question, `${list}.${messages.length - 1}.content`)
+  requireQuestion(question, `${list}.${at}.content`)
   const transcript: TranscriptMessage[] = []
   const instructions: string[] = []
-  for (const { role, content, tool_calls: calls = [], tool_call_id: id = '' } of messages.slice(0, -1)) {
+  const done: Part[] = []
+  for (const [
+    index,
+    { role, content, tool_calls: calls = [], tool_call_id: id = '' },
+  ] of messages.entries()) {
     const message = textIn(content, false)
-    const text = contentOf(message)
-    if (role === 'user') transcript.push({ role, content: text })
-    else if (role === 'assistant')
-      transcript.push({ role, content: [...text, ...(calls ?? []).map(callPart)] })
-    // Results of tools that another model called are part of the transcript, too.
-    else if (role === 'tool') {
-      transcript.push({ role: 'assistant', content: [{ type: 'tool_result', id, text: message }] })
-    } else if (role === 'system' || role === 'developer') instructions.push(message)
+    const said: Part[] =
+      role === 'tool'
+        ? [{ type: 'tool_result', id, text: message }]
+        : [...contentOf(message), ...(calls ?? []).map(callPart)]
+    if (role === 'system' || role === 'developer') instructions.push(message)
+    else if (index > at) done.push(...said)
+    else if (index < at && (role === 'user' || role === 'assistant' || role === 'tool')) {
+      // Results of tools that another model called are part of the transcript, too.
+      transcript.push({ role: role === 'user' ? 'user' : 'assistant', content: said })
+    }
   }
-  return { question, transcript, instructions: instructions.join('\n\n').trim() }
+  return {
+    question,
+    transcript,
+    instructions: instructions.join('\n\n').trim(),
+    ...(isDone && { done }),
+  }
 }
 
 /** @param param where the question stands @throws InvalidParameter for one that is too long */
@@ -233,14 +287,8 @@ export function requireQuestion(question: string, param: string): void {
 }
 
 /** The text of a message. @throws InvalidParameter for a file, or what is neither a text nor parts */
-export function textOf(content: unknown, param: string): string {
-  try {
-    return textIn(content, true)
-  } catch (error) {
-    if (!(error instanceof ApiError)) throw error
-    throw new InvalidParameter(error.message, param)
-  }
-}
+export const textOf = (content: unknown, param: string): string =>
+  inParameter(param, () => textIn(content, true))
 
 /** Values, as JSON, that ask for nothing or for what happens anyway. Clients send them by default. */
 const IDLE = ['false', '0', '""', '[]', '{}', '"auto"', '"default"', '"disabled"', '["text"]']

@@ -2,9 +2,12 @@
 import * as v from 'valibot'
 import type { Failure } from '../../errors'
 import { once } from '../../lib/once'
-import { textOf } from '../../lib/parts'
+import { type ToolCallPart, textOf } from '../../lib/parts'
 import { writeDelta } from '../../turn/events'
 import type { Turn } from '../../turn/fold'
+import type { Decision } from '../../turn/request'
+import { waitingIn } from '../../turn/tools'
+import { textIn } from '../shared/foreign'
 import { sourcesOf } from '../shared/sources'
 import { eventWording, frame, type TurnEncoder, turnEncoder } from '../shared/stream'
 import { type CompletionShape, citedPlaces } from './encoder'
@@ -20,6 +23,7 @@ import {
   LONGEST_ID,
   type ModelQuestion,
   othersOf,
+  pageTools,
   readMessages,
   type SaidMessage,
   Tokens,
@@ -82,7 +86,8 @@ export function readResponse(body: unknown): ResponseRequest {
     store,
     text,
     reasoning,
-    tool_choice: _,
+    tool_choice: choice,
+    tools,
     ...given
   } = checkBody(Body(), body)
   if (conversation != null && previous != null) {
@@ -92,7 +97,10 @@ export function readResponse(body: unknown): ResponseRequest {
     )
   }
   const messages = typeof input === 'string' ? [{ role: 'user', content: input }] : input.flatMap(messageOf)
-  const said = readMessages(messages, 'input')
+  // Results alone are for the calls of the response before, which stands in its conversation.
+  const results =
+    previous != null && messages.every(({ role }) => role === 'tool') ? resultsOf(messages) : undefined
+  const said = results ? { question: '', transcript: [], instructions: '' } : readMessages(messages, 'input')
   const { format, ...written } = text ?? {}
   const form = formOf(format, 'text.format')
   const referred = previous == null && typeof input !== 'string' ? lastReference(input) : undefined
@@ -104,6 +112,8 @@ export function readResponse(body: unknown): ResponseRequest {
   return {
     model,
     ...said,
+    ...(results && { results }),
+    ...(choice !== 'none' && pageTools(tools)),
     instructions: [instructions ?? '', said.instructions].filter(Boolean).join('\n\n'),
     stream: stream ?? false,
     ...(user && { user }),
@@ -121,6 +131,11 @@ export function readResponse(body: unknown): ResponseRequest {
     ]),
   }
 }
+
+const resultsOf = (messages: readonly SaidMessage[]): Record<string, Decision> =>
+  Object.fromEntries(
+    messages.map(({ tool_call_id: id = '', content }) => [id, { result: textIn(content, false) }]),
+  )
 
 /** An item as messages of chat completions. */
 function messageOf(item: v.InferOutput<ReturnType<typeof Item>>): SaidMessage[] {
@@ -208,17 +223,35 @@ export const responseEncoder = (shape: ResponseShape): TurnEncoder =>
       delta: (event) => writeDelta(DELTA_WORDING, event, sequence++ - FRAMES_BEFORE),
       done: () => {
         const response = responseOf(turn, shape)
-        const [item] = response.output
+        const [item, ...calls] = response.output
         const [part] = item.content
         const kind = response.status === 'incomplete' ? 'response.incomplete' : 'response.completed'
         const annotations = part.annotations.map((annotation, annotation_index) =>
           write('response.output_text.annotation.added', { ...place(), annotation_index, annotation }),
         )
+        const written = calls.map((call, at) => {
+          const [id, output_index] = [{ item_id: call.id }, at + 1]
+          return (
+            write('response.output_item.added', {
+              output_index,
+              item: { ...call, arguments: '', status: 'in_progress' },
+            }) +
+            write('response.function_call_arguments.delta', { ...id, output_index, delta: call.arguments }) +
+            write('response.function_call_arguments.done', {
+              ...id,
+              output_index,
+              arguments: call.arguments,
+              name: call.name,
+            }) +
+            write('response.output_item.done', { output_index, item: call })
+          )
+        })
         return (
           annotations.join('') +
           write('response.output_text.done', { ...place(), text: part.text, logprobs: [] }) +
           write('response.content_part.done', { ...place(), part }) +
           write('response.output_item.done', { output_index: 0, item }) +
+          written.join('') +
           write(kind, { response })
         )
       },
@@ -245,7 +278,10 @@ export function responseOf(turn: Turn, shape: ResponseShape) {
   return {
     ...frameOf(turn, shape, status),
     incomplete_details: reason === undefined ? null : { reason },
-    output: [{ ...itemOf(turn, status), content: [partOf(textOf(turn.answer), annotations)] }] as const,
+    output: [
+      { ...itemOf(turn, status), content: [partOf(textOf(turn.answer), annotations)] },
+      ...waitingIn(turn.answer).map(calledItem),
+    ] as [Message, ...ReturnType<typeof calledItem>[]],
     usage: {
       input_tokens,
       input_tokens_details: { cached_tokens: 0 },
@@ -290,6 +326,18 @@ const itemOf = (turn: Turn, status: Status) => ({
   type: 'message',
   status,
   role: 'assistant',
+})
+
+type Message = ReturnType<typeof itemOf> & { content: [ReturnType<typeof partOf>] }
+
+/** A call that waits for the caller. */
+const calledItem = ({ id, name, arguments: given }: ToolCallPart) => ({
+  id: `fc_${id}`,
+  type: 'function_call',
+  status: 'completed',
+  call_id: id,
+  name,
+  arguments: given,
 })
 
 const partOf = (text: string, annotations: object[]) => ({

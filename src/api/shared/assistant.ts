@@ -17,6 +17,7 @@ import { hasGuardrail } from '../../turn/answer'
 import { unknownConversation } from '../../turn/errors'
 import type { Reading, Wording } from '../../turn/events'
 import type { Turn } from '../../turn/fold'
+import { requireSchema } from '../../turn/form'
 import type { TranscriptMessage } from '../../turn/look-back'
 import { byteLength, defaultPromptOf, formBytes } from '../../turn/prompt'
 import type { Asker, Replacement, Resumption } from '../../turn/request'
@@ -272,7 +273,20 @@ export const takesPictures = (model: ConversationModelConfig): boolean =>
   namespaceOf(model.model_name) !== 'local' && !hasGuardrail({ model })
 
 // =============================================================================
-// A turn that waits for its visitor goes on.
+// Functions that a caller brings, and a turn that waits for its visitor and goes on.
+
+/** A function that the caller runs. @throws ApiError 400 for a schema that cannot be checked */
+export function pageTool({ name, description, parameters: given }: PageFunction): Tool {
+  const parameters = given ?? { type: 'object', properties: {} }
+  requireSchema(parameters)
+  return { name, description: description ?? '', parameters, title: name, leave: 'never', runs: 'page' }
+}
+
+export interface PageFunction {
+  name: string
+  description?: string | null | undefined
+  parameters?: Record<string, unknown> | null | undefined
+}
 
 /**
  * What a turn goes on from, once its visitor has decided about the calls that it waits for.
@@ -291,10 +305,9 @@ export async function resumptionOf(
   const ended = await endedTurn(env, asker, { conversation: row.id, turn })
   if (!ended) throw coded('unknown_turn', 404, 'Turn not found')
   const { question, answer } = ended.turn
-  const waiting = waitingIn(answer).map(({ id }) => id)
-  const unknown = Object.keys(decided).find((id) => !waiting.includes(id))
-  if (unknown !== undefined || waiting.length === 0) {
-    throw badRequest(`Turn ${turn} waits for no call \`${unknown ?? ''}\`. Ask anew.`)
+  // Some clients also repeat what was decided before.
+  if (!waitingIn(answer).some(({ id }) => Object.hasOwn(decided, id))) {
+    throw badRequest(`Turn ${turn} waits for none of these calls. Ask anew.`)
   }
   if (Date.now() > ended.created + WAITING_MS) {
     throw badRequest(`Turn ${turn} has waited for more than ${WAITING_MS / 60_000} minutes. Ask anew.`)
@@ -306,13 +319,34 @@ export async function resumptionOf(
   }
 }
 
+/** The same for the last turn of a chat. @throws ApiError 400 where there is none that waits */
+export async function resumptionInChat(
+  parties: ChatParties,
+  chat: string,
+  decided: Resumption['decided'],
+): ReturnType<typeof resumptionOf> {
+  const { conversationId, turns } = await turnsOf(parties, chat)
+  const turn = turns.at(-1)?.turn
+  if (turn === undefined) throw badRequest('This chat has no answer whose calls could be decided about.')
+  const asker = await askerWith(parties, 'conversations:create')
+  return resumptionOf(parties.env, asker, conversationId, turn, decided)
+}
+
 // =============================================================================
 // Shared by protocols whose clients choose the ids of their chats (http/chat-names.ts).
 
 interface ChatQuestion
   extends Pick<
     AssistantQuestion,
-    'question' | 'transcript' | 'labels' | 'protocol' | 'bodyText' | 'changes'
+    | 'question'
+    | 'transcript'
+    | 'labels'
+    | 'protocol'
+    | 'bodyText'
+    | 'changes'
+    | 'tools'
+    | 'resumes'
+    | 'replaces'
   > {
   /** the client's own name for the chat; absent: a conversation begins */
   chat?: string | undefined

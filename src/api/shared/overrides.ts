@@ -135,7 +135,7 @@ function addPrompt({ changes }: OverridePlan, value: string): void {
 }
 
 /** Rules of overrides that an assistant can allow, and of those that only ask for the usual behaviour. */
-const rulesOf = once((): Record<string, Rule> & Record<Override, Rule> => ({
+const rulesOf = once((): Record<string, Rule> & Record<Exclude<Override, 'tools'>, Rule> => ({
   temperature: number(0, 2, setModel('temperature')),
   top_p: number(0, 1, setModel('top_p')),
   frequency_penalty: number(-2, 2, setModel('frequency_penalty')),

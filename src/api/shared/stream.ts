@@ -319,7 +319,7 @@ interface TurnHead {
 export const OPENINGS = {
   event: { graceMs: 1_000 },
   found: { awaits: ['retrieval', 'done'], graceMs: 1_000 },
-  text: { awaits: ['delta', 'done'], graceMs: 2_500 },
+  text: { awaits: ['delta', 'part', 'done'], graceMs: 2_500 },
 } satisfies Record<string, Opening>
 
 /** Reads until the reply may begin. @throws ApiError if the turn fails before that */

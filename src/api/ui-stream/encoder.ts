@@ -7,8 +7,10 @@
  * metadata, which is free for the application.
  */
 import type { Failure } from '../../errors'
+import type { ToolCallPart, ToolResultPart } from '../../lib/parts'
+import { argumentsOf } from '../../models/language-model'
 import type { Citation, Wording } from '../../turn/events'
-import type { Turn } from '../../turn/fold'
+import type { CalledTool, Turn } from '../../turn/fold'
 import { type AnswerSource, CitationLinks, type SourceFields, sourceId, sourcesOf } from '../shared/sources'
 import { eventWording, frame, HEARTBEAT_MS, type TurnEncoder, turnEncoder } from '../shared/stream'
 import { messageId } from './request'
@@ -17,6 +19,8 @@ export interface UiStreamShape {
   fields: SourceFields
   /** `markdown` turns citations in the text into links; `parts` leaves the text as it is */
   citations: 'parts' | 'markdown'
+  /** id of the message that goes on; absent: one begins */
+  message?: string | undefined
 }
 
 const DONE = 'data: [DONE]\n\n'
@@ -28,12 +32,19 @@ export const TEXT_DELTA_WORDING = eventWording([
   '"}\n\n',
 ])
 
-export const uiStreamEncoder = ({ fields, citations }: UiStreamShape): TurnEncoder =>
+export const uiStreamEncoder = ({ fields, citations, message }: UiStreamShape): TurnEncoder =>
   turnEncoder((turn) => {
     const links = citations === 'markdown' ? new CitationLinks() : undefined
     /** id of the open text part */
     let open: string | undefined
     let texts = 0
+    /** whether results of tools have ended a step */
+    let isStepOver = false
+    const nextStep = (): string => {
+      if (!isStepOver) return ''
+      isStepOver = false
+      return frame({ type: 'finish-step' }) + frame({ type: 'start-step' })
+    }
     const write = (delta: string): string => {
       if (delta === '') return ''
       const begun = open === undefined
@@ -52,7 +63,7 @@ export const uiStreamEncoder = ({ fields, citations }: UiStreamShape): TurnEncod
       question: (event) => {
         const messageMetadata = { conversation_id: event.conversation_id }
         return (
-          frame({ type: 'start', messageId: messageId(event), messageMetadata }) +
+          frame({ type: 'start', messageId: message ?? messageId(event), messageMetadata }) +
           frame({ type: 'start-step' })
         )
       },
@@ -63,7 +74,13 @@ export const uiStreamEncoder = ({ fields, citations }: UiStreamShape): TurnEncod
           .map((source) => frame(sourcePart(source)))
           .join('')
       },
-      delta: ({ text }) => write(links ? links.add(text) : text),
+      delta: ({ text }) => nextStep() + write(links ? links.add(text) : text),
+      part: ({ part }) => {
+        if (part.type === 'tool_call') return endText() + nextStep() + toolParts(part).map(frame).join('')
+        if (part.type !== 'tool_result') return ''
+        isStepOver = true
+        return frame(resultPart(part))
+      },
       followups: ({ questions }) => endText() + frame(suggestionsPart(questions)),
       done: () =>
         endText() +
@@ -79,6 +96,30 @@ export const sourcePart = ({ id, title, url, documentId }: AnswerSource) =>
   url === undefined
     ? { type: 'source-document', sourceId: id, mediaType: 'text/plain', title, filename: documentId }
     : { type: 'source-url', sourceId: id, url, title }
+
+/** A call of a tool: its input, and the request for leave where it needs that. */
+const toolParts = ({ id: toolCallId, name: toolName, awaits, ...call }: ToolCallPart) => [
+  { type: 'tool-input-available', toolCallId, toolName, input: argumentsOf(call), dynamic: true },
+  ...(awaits === 'leave' ? [{ type: 'tool-approval-request', approvalId: toolCallId, toolCallId }] : []),
+]
+
+const resultPart = ({ id: toolCallId, text, failed }: ToolResultPart) =>
+  failed
+    ? { type: 'tool-output-error', toolCallId, errorText: text, dynamic: true }
+    : { type: 'tool-output-available', toolCallId, output: text, dynamic: true }
+
+/** The same in a message that is read again. */
+export function calledPart({ id, name: toolName, awaits, result, failed, ...call }: CalledTool) {
+  const state =
+    result === undefined
+      ? awaits === 'leave'
+        ? { state: 'approval-requested', approval: { id } }
+        : { state: 'input-available' }
+      : failed
+        ? { state: 'output-error', errorText: result }
+        : { state: 'output-available', output: result }
+  return { type: 'dynamic-tool', toolName, toolCallId: id, input: argumentsOf(call), ...state }
+}
 
 export const suggestionsPart = (suggestions: string[]) => ({
   type: 'data-suggestions',

@@ -10,6 +10,7 @@
 import * as v from 'valibot'
 import { badRequest } from '../../errors'
 import { once } from '../../lib/once'
+import type { Decision } from '../../turn/request'
 import { shaped } from '../http/body'
 import { questionIn, transcriptIn } from '../shared/foreign'
 
@@ -55,17 +56,21 @@ export function readUiRequest(body: unknown) {
   // Some clients leave the answer to be regenerated in their transcript.
   while (again && said.at(-1)?.role === 'assistant') said.pop()
   const asked = said.pop()
-  if (asked?.role !== 'user') {
+  const decided = asked?.role === 'assistant' ? decisionsIn(asked) : {}
+  const isDecided = Object.keys(decided).length > 0
+  if (asked?.role !== 'user' && !isDecided) {
     throw badRequest('The last of `messages` must be the message of a `user`: the question.')
   }
-  const question = questionIn(withContent(asked))
-  const edits = messageId != null && messageId === asked.id
+  const question = asked && !isDecided ? questionIn(withContent(asked)) : ''
+  const edits = messageId != null && messageId === asked?.id && !isDecided
   const chat = chatName(id ?? threadId ?? conversation_id ?? undefined)
   const held = said.findLast(({ role, id }) => role === 'assistant' && id)?.id
   return {
     /** the client's own name for the chat */
     ...(chat !== undefined && { chat }),
     question,
+    /** the answer that waited for what is decided now */
+    ...(isDecided && { goesOn: { id: asked?.id, decided } }),
     /** the last answer in the transcript, by its id */
     ...(held && { held }),
     /** the request does not show whether it asks for another answer */
@@ -85,6 +90,33 @@ export function readUiRequest(body: unknown) {
       },
     }),
   }
+}
+
+/** A part of a message that is a call of a tool, once its user or its page has replied. */
+const DecidedPart = once(() =>
+  v.variant('state', [
+    v.looseObject({
+      state: v.literal('approval-responded'),
+      toolCallId: v.string(),
+      approval: v.looseObject({ approved: v.boolean() }),
+    }),
+    v.looseObject({ state: v.literal('output-available'), toolCallId: v.string(), output: v.unknown() }),
+    v.looseObject({ state: v.literal('output-error'), toolCallId: v.string(), errorText: v.string() }),
+  ]),
+)
+
+/** What a message says of calls that waited, and of earlier ones. */
+function decisionsIn({ parts = [] }: Message): Record<string, Decision> {
+  return Object.fromEntries(
+    parts.flatMap((part): [string, Decision][] => {
+      if (!v.is(DecidedPart(), part)) return []
+      const { toolCallId: id } = part
+      if (part.state === 'approval-responded') return [[id, { allow: part.approval.approved }]]
+      if (part.state === 'output-error') return [[id, { result: part.errorText, failed: true }]]
+      const { output } = part
+      return [[id, { result: typeof output === 'string' ? output : JSON.stringify(output ?? null) }]]
+    }),
+  )
 }
 
 /** Whether the client sends its whole chat, not the last message alone. @param body that `readUiRequest` took */

@@ -2,13 +2,13 @@
 
 import * as v from 'valibot'
 import type { Chat } from '../../conversation/ask'
-import { giveFeedback } from '../../conversation/conversations'
+import { currentTurn, giveFeedback } from '../../conversation/conversations'
 import { objectCalls, objectStubs } from '../../durable/objects'
 import { badRequest } from '../../errors'
 import { once } from '../../lib/once'
 import { textOf } from '../../lib/parts'
 import { unknownTurn } from '../../turn/errors'
-import { emptyTurn, eventsOf, fold, foldTurn, type Turn } from '../../turn/fold'
+import { callsOf, emptyTurn, eventsOf, fold, foldTurn, type Turn } from '../../turn/fold'
 import { askerWith, namedUser } from '../http/admit-turn'
 import { parseJson, readText, shaped } from '../http/body'
 import {
@@ -26,6 +26,7 @@ import {
   askedAgain,
   inChat,
   openQuestion,
+  resumptionOf,
   runningTurn,
   stopChat,
   turnsOf,
@@ -34,6 +35,7 @@ import { overrideRights, planOverrides } from '../shared/overrides'
 import { linkedAnswer, sourcesOf } from '../shared/sources'
 import { chatReader, streamTurn } from '../shared/stream'
 import {
+  calledPart,
   metadataOf,
   PLAIN_WORDING,
   sourcePart,
@@ -59,18 +61,25 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
     const place = chat === undefined ? placeOfHeld(held) : undefined
     return { name: chat ?? place?.conversationId, after: place?.turn }
   })
-  const { chat: given, rewrites, held, untold, ...asked } = readUiRequest(body)
+  const { chat: given, rewrites, held, untold, goesOn, ...asked } = readUiRequest(body)
   const citations = citationsOf(call)
   const { access, assistant } = parties
   const isWeak = given !== undefined && sendsWholeChat(body) && (await isWeaklyNamed(parties, given))
   const chat = isWeak ? undefined : given
   const rights = overrideRights(assistant, access.owner === 'admin')
   const { changes, suggests } = planOverrides(asked.overrides, rights)
+  const resumed = goesOn && (await resumption(parties, goesOn))
   const { conversationId, events, words, resume } = await inChat(
     parties,
-    () => (chat === undefined ? heldChat(parties, held) : findChat(parties, chat, undefined, !rewrites)),
-    (found) => {
-      const after = found && rewrites && lastKeptTurn(rewrites, found.conversationId)
+    () => {
+      if (resumed) return findChat(parties, resumed.conversationId)
+      return chat === undefined ? heldChat(parties, held) : findChat(parties, chat, undefined, !rewrites)
+    },
+    async (found) => {
+      const kept = found && rewrites && lastKeptTurn(rewrites, found.conversationId)
+      // An answer that waited for its visitor has the id of the turn whose place it took.
+      const isAnswer = kept && assistant.tools && !placeOfMessage(rewrites.messageId ?? '')
+      const after = isAnswer ? await currentTurn(parties.env, found.conversationId, kept) : kept
       const again = untold && chat !== undefined ? askedAgain(asked) : undefined
       const replaces = rewrites ? (after === undefined ? {} : { after }) : again
       return askAssistant({
@@ -81,6 +90,8 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
         suggests,
         chat: found && replaces ? { ...found, after: undefined } : found,
         ...(found && replaces && { replaces }),
+        asks: true,
+        ...resumed?.asked,
         labels: citations === 'markdown',
         words: isText ? PLAIN_WORDING : citations === 'parts' ? TEXT_DELTA_WORDING : undefined,
         protocol: 'ui-stream',
@@ -100,10 +111,27 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
       heartbeat: '',
     })
   }
-  return streamTurn(chatReader(events, resume, words), uiStreamEncoder({ fields: assistant, citations }), {
-    headers: { ...VERSION, 'x-parley-conversation-id': conversationId },
-    opensAt: 'event',
-  })
+  return streamTurn(
+    chatReader(events, resume, words),
+    uiStreamEncoder({ fields: assistant, citations, message: goesOn?.id }),
+    {
+      headers: { ...VERSION, 'x-parley-conversation-id': conversationId },
+      opensAt: 'event',
+    },
+  )
+}
+
+/** What the message names whose calls the client has decided about. @throws ApiError 400, 404 */
+async function resumption(
+  parties: ChatParties,
+  { id = '', decided }: NonNullable<ReturnType<typeof readUiRequest>['goesOn']>,
+) {
+  const place = placeOfHeld(id)
+  if (!place) throw badRequest('The last of `messages` has not the id that its answer was given.')
+  const { conversationId } = place
+  const turn = await currentTurn(parties.env, conversationId, place.turn)
+  const asker = await askerWith(parties, 'conversations:create')
+  return { conversationId, asked: await resumptionOf(parties.env, asker, conversationId, turn, decided) }
 }
 
 /** Streams the running answer from its beginning, because clients rebuild its message; 204 if none is running. */
@@ -233,6 +261,7 @@ function answerOf(given: Turn, { fields, citations }: UiStreamShape) {
   const parts = [
     { type: 'step-start' },
     ...sourcesOf(turn.passages, fields).map(sourcePart),
+    ...callsOf(turn.answer).map(calledPart),
     ...(text === '' ? [] : [{ type: 'text', text, state: 'done' }]),
     ...(suggestions ? [suggestionsPart(suggestions)] : []),
   ]
