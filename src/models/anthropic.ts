@@ -95,7 +95,7 @@ async function* generate(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = textCall(callOptions(config, WORDING, env), signal)
+  const call = textCall(callOptions(config, WORDING, env), signal, request)
   const body = { ...sampling(config, request.form), ...conversation(request) }
   const response = await call.fetch(
     url(config),

@@ -51,6 +51,8 @@ export interface CallOptions {
   headers?: Record<string, string> | undefined
   /** whether its replies may begin inside the model's thoughts (reply.ts) */
   startsThinking?: boolean
+  /** whether its replies may call tools; calls of tools that nobody offered are passed over */
+  takesCalls?: boolean
   /** which hosts may be called, and through which gateway */
   env: Egress & Gateway
 }
@@ -84,9 +86,13 @@ export const silenceOf = (config: { [property: string]: unknown }): number =>
     ? Math.min(config.timeout, LONGEST_SILENCE)
     : DEFAULT_SILENCE
 
-/** A call that writes a text. */
-export const textCall = (options: CallOptions, signal: AbortSignal): ProviderCall =>
-  new ProviderCall({ ...options, timeoutStatus: 400 }, signal)
+/** A call that writes a text. @param tools those that the model may call */
+export const textCall = (
+  options: CallOptions,
+  signal: AbortSignal,
+  { tools }: { tools?: readonly unknown[] } = {},
+): ProviderCall =>
+  new ProviderCall({ ...options, timeoutStatus: 400, takesCalls: tools !== undefined }, signal)
 
 /** A request whose body is JSON. */
 export const jsonRequest = (body: unknown, headers: Record<string, string> = {}) => ({
@@ -164,6 +170,10 @@ export class ProviderCall {
 
   get startsThinking(): boolean {
     return this.#options.startsThinking === true
+  }
+
+  get takesCalls(): boolean {
+    return this.#options.takesCalls === true
   }
 
   /** Aborts when the caller stops the call, or when the provider is silent for too long. */

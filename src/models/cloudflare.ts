@@ -130,7 +130,7 @@ async function* generate(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = textCall(options(config, env), signal)
+  const call = textCall(options(config, env), signal, request)
   const reply = await open(call, config, env, inputsOf(config, request))
   const deltas =
     reply === null || reply instanceof ReadableStream

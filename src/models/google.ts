@@ -94,7 +94,7 @@ async function* generate(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = textCall(options(config, env), signal)
+  const call = textCall(options(config, env), signal, request)
   const method = request.stream ? 'streamGenerateContent?alt=sse' : 'generateContent'
   const response = await call.fetch(
     url(config, method),

@@ -83,7 +83,7 @@ async function* generateChat(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = textCall(endpoint.options, signal)
+  const call = textCall(endpoint.options, signal, request)
   const { stream_options, ...body } = endpoint.body
   const response = await call.fetch(
     endpoint.url,

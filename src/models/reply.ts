@@ -64,6 +64,7 @@ export class Reply {
 
   /** Begins the call of a tool, or adds to one. @param key tells calls apart; @param piece of its arguments */
   calls(key: unknown, { id, name, piece }: { id?: unknown; name?: unknown; piece?: unknown }): void {
+    if (!this.#call.takesCalls) return
     this.#call.alive()
     const known = this.#calls.get(key)
     const call = known ?? { type: 'tool_call', id: '', name: '', arguments: '' }

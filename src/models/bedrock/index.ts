@@ -71,7 +71,7 @@ async function* generate(
   request: GenerationRequest,
   signal: AbortSignal,
 ): AsyncGenerator<Delta> {
-  const call = textCall(callOptions(config, WORDING, env), signal)
+  const call = textCall(callOptions(config, WORDING, env), signal, request)
   const target = url(config, request.stream ? 'converse-stream' : 'converse')
   const body = { ...conversation(request), ...inferenceConfig(config) }
   const response = await call.fetch(target, () => signed(config, target, body))
