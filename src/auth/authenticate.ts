@@ -192,11 +192,8 @@ export async function countSearches(env: Cloudflare.Env, accesses: readonly Acce
 /** A map of limited size: a new entry evicts the one that was set longest ago. */
 export class Latest<Value> {
   readonly #entries = new Map<string, Value>()
-  readonly #most: number
 
-  constructor(most: number) {
-    this.#most = most
-  }
+  constructor(private readonly most: number) {}
 
   get(key: string): Value | undefined {
     return this.#entries.get(key)
@@ -204,7 +201,7 @@ export class Latest<Value> {
 
   set(key: string, value: Value): void {
     this.#entries.delete(key)
-    if (this.#entries.size >= this.#most) this.#entries.delete(this.#entries.keys().next().value!)
+    if (this.#entries.size >= this.most) this.#entries.delete(this.#entries.keys().next().value!)
     this.#entries.set(key, value)
   }
 

@@ -158,8 +158,6 @@ interface Entry<Row> {
  */
 export class RowCache<Row> {
   readonly #entries = new Map<string, Entry<Row>>()
-  readonly #what: string
-  readonly #ms: number
   readonly #outlives: boolean
   /** counts what was forgotten */
   #changes = 0
@@ -169,9 +167,11 @@ export class RowCache<Row> {
    * @param ms how long an entry is used
    * @param options.outlives false: an entry is not used beyond its time
    */
-  constructor(what: string, ms: number, { outlives = true } = {}) {
-    this.#what = what
-    this.#ms = ms
+  constructor(
+    private readonly what: string,
+    private readonly ms: number,
+    { outlives = true } = {},
+  ) {
     this.#outlives = outlives
   }
 
@@ -217,7 +217,7 @@ export class RowCache<Row> {
       const now = Date.now()
       if (now - known.told >= TOLD_MS) {
         known.told = now
-        console.error(`${this.#what} could not be read anew`, reasonOf(error))
+        console.error(`${this.what} could not be read anew`, reasonOf(error))
       }
       return known.row
     }
@@ -240,7 +240,7 @@ export class RowCache<Row> {
 
   /** Whether `find` answers without a read. */
   isFresh(key: string): boolean {
-    return this.#isYounger(key, this.#ms)
+    return this.#isYounger(key, this.ms)
   }
 
   /** Whether `held` answers without waiting for a read. */

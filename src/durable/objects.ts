@@ -147,16 +147,14 @@ const FARTHEST_MS = 30 * 86_400_000
 const SOONEST_MS = 2
 
 export class Alarm {
-  readonly #storage: DurableObjectStorage
-  readonly #trail: Trail | undefined
   /** when it fires, if known; undefined when the object has just woken */
   #at: number | undefined
 
   /** @param trail whose alarm it is, for the log */
-  constructor(storage: DurableObjectStorage, trail?: Trail) {
-    this.#storage = storage
-    this.#trail = trail
-  }
+  constructor(
+    private readonly storage: DurableObjectStorage,
+    private readonly trail?: Trail,
+  ) {}
 
   /**
    * @param at milliseconds since 1970
@@ -169,10 +167,10 @@ export class Alarm {
     const near = Math.min(Math.max(Math.ceil(at), now + SOONEST_MS), now + FARTHEST_MS)
     if (this.#at !== undefined && (this.#at === near || (orSooner && this.#at <= near))) return
     this.#at = near
-    this.#storage.setAlarm(near).catch((error) => {
+    this.storage.setAlarm(near).catch((error) => {
       // Forget it, so that the next caller sets it again.
       this.#at = undefined
-      logFailure('the alarm could not be set', error, this.#trail)
+      logFailure('the alarm could not be set', error, this.trail)
     })
   }
 

@@ -16,18 +16,16 @@ export function firstPlace(count: number, holds: (place: number) => boolean): nu
 
 /** Keeps the first `limit` of all items that it is offered: a binary heap with the last of them on top. */
 export class FirstItems<Item> {
-  readonly #limit: number
-  readonly #order: (a: Item, b: Item) => number
   readonly #heap: Item[] = []
 
   /** @param order negative if `a` comes first */
-  constructor(limit: number, order: (a: Item, b: Item) => number) {
-    this.#limit = limit
-    this.#order = order
-  }
+  constructor(
+    private readonly limit: number,
+    private readonly order: (a: Item, b: Item) => number,
+  ) {}
 
   get isFull(): boolean {
-    return this.#heap.length >= this.#limit
+    return this.#heap.length >= this.limit
   }
 
   /** The last of those that are kept. */
@@ -37,19 +35,19 @@ export class FirstItems<Item> {
 
   /** In order. */
   get items(): Item[] {
-    return this.#heap.toSorted(this.#order)
+    return this.#heap.toSorted(this.order)
   }
 
   offer(item: Item): void {
     if (!this.isFull) this.#up(this.#heap.push(item) - 1)
-    else if (this.#limit > 0 && this.#order(item, this.#heap[0]!) < 0) {
+    else if (this.limit > 0 && this.order(item, this.#heap[0]!) < 0) {
       this.#heap[0] = item
       this.#down()
     }
   }
 
   #isLater(a: number, b: number): boolean {
-    return this.#order(this.#heap[a]!, this.#heap[b]!) > 0
+    return this.order(this.#heap[a]!, this.#heap[b]!) > 0
   }
 
   #up(start: number): void {

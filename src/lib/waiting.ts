@@ -8,18 +8,15 @@ export const pause = (): Promise<void> => new Promise((resolve) => setTimeout(re
 
 /** Says when to pause, by the amount of work done. */
 export class Pauses {
-  readonly #every: number
   #done = 0
 
   /** @param every work between pauses, in bytes or whatever unit `due` is given */
-  constructor(every: number) {
-    this.#every = every
-  }
+  constructor(private readonly every: number) {}
 
   /** Counts work. @returns whether the caller should now `await pause()` */
   due(done: number): boolean {
     this.#done += done
-    if (this.#done < this.#every) return false
+    if (this.#done < this.every) return false
     this.#done = 0
     return true
   }

@@ -17,7 +17,6 @@ export class Reply {
   usage: Delta | undefined
   /** the model's words of refusal, apart from its text */
   refusal = ''
-  readonly #call: ProviderCall
   readonly #thoughts: ThoughtFilter
   readonly #calls = new Map<unknown, ToolCallPart>()
   /** whether any of it was answer text */
@@ -25,8 +24,10 @@ export class Reply {
   #finish: FinishReason | undefined
 
   /** @param whole the reply comes in one piece, so nobody waits for its first word */
-  constructor(call: ProviderCall, { whole = false } = {}) {
-    this.#call = call
+  constructor(
+    private readonly call: ProviderCall,
+    { whole = false } = {},
+  ) {
     this.#thoughts = new ThoughtFilter(whole || call.startsThinking)
   }
 
@@ -37,7 +38,7 @@ export class Reply {
 
   set finish(reason: FinishReason | undefined) {
     this.#finish = reason
-    this.#call.finished()
+    this.call.finished()
   }
 
   /** The deltas of a piece: text, reasoning, or both. Anything but text is ignored. */
@@ -45,11 +46,11 @@ export class Reply {
     // Some servers write a token that is JSON by itself without quotes.
     const text = typeof piece === 'number' || typeof piece === 'boolean' ? String(piece) : piece
     if (typeof text === 'string' && text !== '') {
-      if (VISIBLE.test(text)) this.#call.alive()
+      if (VISIBLE.test(text)) this.call.alive()
       yield* this.#sorted(this.#thoughts.push(text))
     }
     if (typeof reasoning === 'string' && reasoning !== '') {
-      if (VISIBLE.test(reasoning)) this.#call.alive()
+      if (VISIBLE.test(reasoning)) this.call.alive()
       yield* this.#sorted(this.#thoughts.apart())
       yield { type: 'reasoning', text: reasoning }
     }
@@ -82,7 +83,7 @@ export class Reply {
 
   /** Adds a piece of the model's refusal. */
   refuses(piece: string): void {
-    if (VISIBLE.test(piece)) this.#call.alive()
+    if (VISIBLE.test(piece)) this.call.alive()
     if (this.refusal.length < LONGEST_REFUSAL) this.refusal += piece
   }
 
@@ -93,21 +94,13 @@ export class Reply {
   *end(): Generator<Delta> {
     const { any, finish, usage, refusal } = this
     // Text held back from a reply that broke off may be half a tag, or thoughts without their end.
-    if (!refusal && !finish) throw any ? this.#call.cut() : this.#call.malformed()
+    if (!refusal && !finish) throw any ? this.call.cut() : this.call.malformed()
     yield* this.#sorted(this.#thoughts.end())
     // Tokens of a failed reply are charged too.
     if (usage) yield usage
-    if (refusal) throw this.#call.failed(`the model refused to answer: ${refusal}`)
-    const calls = [...this.#calls.values()].filter(({ name }) => name !== '')
-    if (!this.#answered && calls.length === 0) throw withoutText(this.#call, finish!)
-    // Some servers give calls no id, or all the same one.
-    const isNamed = new Set(calls.map(({ id }) => id)).size === calls.length && calls.every(({ id }) => id)
-    for (const call of calls) {
-      const id = isNamed ? call.id : `call_${crypto.randomUUID()}`
-      yield { type: 'call', call: { ...call, id, arguments: call.arguments || '{}' } }
-    }
-    // Providers have a reason of their own for calls. What the reply holds says it already.
-    yield { type: 'finish', reason: calls.length > 0 ? 'stop' : finish! }
+    if (refusal) throw this.call.failed(`the model refused to answer: ${refusal}`)
+    if (!this.#answered) throw withoutText(this.call, finish!)
+    yield { type: 'finish', reason: finish! }
   }
 }
 

@@ -12,27 +12,27 @@ export class KeptSets<Value> {
   readonly #rows: RowCache<Stamped<Value>>
   /** the last known state, beyond the time of the cache */
   readonly #known = new Map<string, Stamped<Value>>()
-  readonly #kind: string
-  readonly #read: (entries: Entries) => Value
 
-  constructor(what: string, kind: string, read: (entries: Entries) => Value) {
+  constructor(
+    what: string,
+    private readonly kind: string,
+    private readonly read: (entries: Entries) => Value,
+  ) {
     this.#rows = new RowCache(what, CACHE_MS)
-    this.#kind = kind
-    this.#read = read
   }
 
   /** The set of this name, the same object as long as it does not change. */
   async find(db: Database, name: string): Promise<Value | undefined> {
     const found = await this.#rows.find(name, async () => {
       const known = this.#known.get(name)
-      const row = await findNewer(db, this.#kind, name, known)
+      const row = await findNewer(db, this.kind, name, known)
       if (row === undefined) {
         this.#known.delete(name)
         return undefined
       }
       if (row.body === undefined) return known
       const { version, createdAt } = row
-      const stamped = { version, createdAt, value: this.#read(entriesOf(row.body)) }
+      const stamped = { version, createdAt, value: this.read(entriesOf(row.body)) }
       if (this.#known.size >= MOST_KNOWN) this.#known.clear()
       this.#known.set(name, stamped)
       return stamped

@@ -13,15 +13,12 @@ interface Entry {
 }
 
 export class Memory {
-  readonly #most: number
   #bytes = 0
   /** in the order of use, the oldest first */
   readonly #entries = new Set<Entry>()
 
   /** @param most bytes of all that is kept */
-  constructor(most: number) {
-    this.#most = most
-  }
+  constructor(private readonly most: number) {}
 
   /** Bytes of all that is kept. */
   get bytes(): number {
@@ -30,11 +27,11 @@ export class Memory {
 
   /** Adds an entry, as the one that was used last. Others may have to go. @returns whether it is not too large */
   add(entry: Entry): boolean {
-    if (entry.bytes > this.#most) return false
+    if (entry.bytes > this.most) return false
     this.#entries.add(entry)
     this.#bytes += entry.bytes
     for (const oldest of this.#entries) {
-      if (this.#bytes <= this.#most) break
+      if (this.#bytes <= this.most) break
       this.remove(oldest)
       oldest.keeper.deref()?.forget(oldest.key)
     }
@@ -57,17 +54,14 @@ const shared = new Memory(MAX_KEPT_BYTES)
 
 /** A map whose entries may go at any time. */
 export class Kept<Key, Value> {
-  readonly #memory: Memory
   readonly #self = new WeakRef(this)
   readonly #values = new Map<Key, { value: Value; entry: Entry }>()
 
-  constructor(memory = shared) {
-    this.#memory = memory
-  }
+  constructor(private readonly memory = shared) {}
 
   get(key: Key): Value | undefined {
     const found = this.#values.get(key)
-    if (found !== undefined) this.#memory.use(found.entry)
+    if (found !== undefined) this.memory.use(found.entry)
     return found?.value
   }
 
@@ -79,7 +73,7 @@ export class Kept<Key, Value> {
   set(key: Key, value: Value, bytes: number): void {
     this.delete(key)
     const entry = { keeper: this.#self, key, bytes }
-    if (this.#memory.add(entry)) this.#values.set(key, { value, entry })
+    if (this.memory.add(entry)) this.#values.set(key, { value, entry })
   }
 
   /** The memory has dropped an entry. */
@@ -90,12 +84,12 @@ export class Kept<Key, Value> {
   delete(key: Key): void {
     const found = this.#values.get(key)
     if (found === undefined) return
-    this.#memory.remove(found.entry)
+    this.memory.remove(found.entry)
     this.#values.delete(key)
   }
 
   clear(): void {
-    for (const { entry } of this.#values.values()) this.#memory.remove(entry)
+    for (const { entry } of this.#values.values()) this.memory.remove(entry)
     this.#values.clear()
   }
 }

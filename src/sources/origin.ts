@@ -49,13 +49,15 @@ type FilesPlace = Pick<Source, 'name' | 'url' | 'base_url' | 'max_pages'>
 abstract class Files {
   protected readonly place: FilesPlace
   protected readonly use: Reader
-  /** what all addresses within the source begin with, up to and with a slash */
-  readonly #root: string
 
-  constructor(place: FilesPlace, use: Reader, root: string) {
+  constructor(
+    place: FilesPlace,
+    use: Reader,
+    /** what all addresses within the source begin with, up to and with a slash */
+    private readonly root: string,
+  ) {
     this.place = place
     this.use = use
-    this.#root = root
   }
 
   abstract list(left: Pages | undefined): Promise<Listed>
@@ -71,7 +73,7 @@ abstract class Files {
   }
 
   belongs(address: string): boolean {
-    return address.startsWith(this.#root)
+    return address.startsWith(this.root)
   }
 
   async fetch(address: string): Promise<Fetched> {
@@ -96,11 +98,11 @@ abstract class Files {
   }
 
   protected addressOf(path: string): string {
-    return this.#root + path.split('/').map(encodeURIComponent).join('/')
+    return this.root + path.split('/').map(encodeURIComponent).join('/')
   }
 
   protected pathOf(address: string): string {
-    return decodeURIComponent(address.slice(this.#root.length))
+    return decodeURIComponent(address.slice(this.root.length))
   }
 
   /** Begins a list of what there is. */
@@ -115,31 +117,28 @@ class Listing implements Listed {
   readonly failures: Listed['failures'] = []
   unchanged = 0
   readonly #there = new Set<string>()
-  readonly #use: Reader
-  readonly #most: number
-  readonly #known: Pages['known']
 
-  constructor(use: Reader, most: number, known: Pages['known']) {
-    this.#use = use
-    this.#most = most
-    this.#known = known
-  }
+  constructor(
+    private readonly use: Reader,
+    private readonly most: number,
+    private readonly known: Pages['known'],
+  ) {}
 
   /** Whether a file is read, as far as its path and its size say. What is too much is told of. */
   takes(url: string, path: string, size: number): boolean {
-    const { isRead, error } = this.#use.fateOf(path)
+    const { isRead, error } = this.use.fateOf(path)
     if (error !== undefined) this.tell(url, error)
     if (!isRead || this.#there.has(url)) return false
     this.#there.add(url)
     if (size > LONGEST_PAGE) this.tell(url, `is longer than ${LONGEST_PAGE >> 20} MiB`)
-    else if (this.#there.size === this.#most + 1)
-      this.tell(url, `is past the ${this.#most} files of \`max_pages\`, with all that follow`)
-    return size <= LONGEST_PAGE && this.#there.size <= this.#most
+    else if (this.#there.size === this.most + 1)
+      this.tell(url, `is past the ${this.most} files of \`max_pages\`, with all that follow`)
+    return size <= LONGEST_PAGE && this.#there.size <= this.most
   }
 
   /** Notes a file that is to be read. @param mark tells that it is as it was @returns whether it is to be read now */
   add(url: string, mark: KnownPage): boolean {
-    const { etag, hash } = this.#known[url] ?? {}
+    const { etag, hash } = this.known[url] ?? {}
     const isSame = (mark.etag ?? mark.hash) === (mark.etag === undefined ? hash : etag)
     if (isSame) this.unchanged += 1
     else this.queue.push(url)
@@ -152,7 +151,7 @@ class Listing implements Listed {
 
   /** All was seen: known files that are not there are looked at again. */
   end(): void {
-    this.queue.push(...Object.keys(this.#known).filter((address) => !this.#there.has(address)))
+    this.queue.push(...Object.keys(this.known).filter((address) => !this.#there.has(address)))
   }
 }
 
@@ -163,35 +162,32 @@ class Listing implements Listed {
 const PART = 1 << 20
 
 class Staged {
-  readonly #sql: SqlStorage
-
-  constructor(sql: SqlStorage) {
-    this.#sql = sql
+  constructor(private readonly sql: SqlStorage) {
     sql.exec(
       'CREATE TABLE IF NOT EXISTS staged (path TEXT, part INTEGER, bytes BLOB, PRIMARY KEY (path, part))',
     )
   }
 
   clear(): void {
-    this.#sql.exec('DELETE FROM staged')
+    this.sql.exec('DELETE FROM staged')
   }
 
   put(path: string, bytes: Uint8Array): void {
     for (let part = 0; part === 0 || part * PART < bytes.length; part += 1) {
       const some = bytes.slice(part * PART, (part + 1) * PART)
-      this.#sql.exec('INSERT INTO staged VALUES (?, ?, ?)', path, part, some.buffer)
+      this.sql.exec('INSERT INTO staged VALUES (?, ?, ?)', path, part, some.buffer)
     }
   }
 
   /** A file that waits, which does so no more. */
   async take(path: string): Promise<Uint8Array | undefined> {
-    const rows = this.#sql.exec<{ bytes: ArrayBuffer }>(
+    const rows = this.sql.exec<{ bytes: ArrayBuffer }>(
       'SELECT bytes FROM staged WHERE path = ? ORDER BY part',
       path,
     )
     const parts = rows.toArray().map(({ bytes }) => bytes)
     if (parts.length === 0) return undefined
-    this.#sql.exec('DELETE FROM staged WHERE path = ?', path)
+    this.sql.exec('DELETE FROM staged WHERE path = ?', path)
     return new Uint8Array(await new Blob(parts).arrayBuffer())
   }
 }
@@ -403,17 +399,19 @@ class Site implements Origin {
   #rules!: Rules
   #belongs!: (url: string) => boolean
   readonly #env: Cloudflare.Env
-  readonly #source: SitePlace
   readonly #reader: Reader
 
-  constructor(env: Cloudflare.Env, source: SitePlace, use: Reader) {
+  constructor(
+    env: Cloudflare.Env,
+    private readonly source: SitePlace,
+    use: Reader,
+  ) {
     this.#env = env
-    this.#source = source
     this.#reader = use
   }
 
   async open(left: Pages | undefined): Promise<void> {
-    const { origin } = new URL(this.#source.url)
+    const { origin } = new URL(this.source.url)
     this.#rules = await this.#reader.robotsOf(origin, this.#reader.AGENT, this.#get)
     if (this.#rules.closed !== undefined) throw new ApiError(503, this.#rules.closed)
     this.#pause = Math.max(PAUSE_MS, this.#rules.delay * 1000)
@@ -423,7 +421,7 @@ class Site implements Origin {
   /** What sitemaps or a feed list, else the start, and every page that is known. */
   async list(left: Pages | undefined): Promise<Listed> {
     const { normal, listedPages } = this.#reader
-    const { url, max_pages: most } = this.#source
+    const { url, max_pages: most } = this.source
     const { pages: found, isList: is_list } = await listedPages(url, this.#rules, this.#get)
     this.#bound(is_list)
     const listed = found.flatMap((each) => normal(each) ?? []).filter(this.#belongs)
@@ -469,7 +467,7 @@ class Site implements Origin {
 
   async first(): Promise<Page | undefined> {
     await this.open(undefined)
-    const { url } = this.#source
+    const { url } = this.source
     const fetched = this.#rules.allows(url) ? await this.fetch(url) : undefined
     if (fetched && new URL(fetched.address).origin !== new URL(url).origin)
       return { links: [], moved: fetched.address }
@@ -478,7 +476,7 @@ class Site implements Origin {
 
   /** Which pages belong to the source: of a list any of its site, else those below its address. */
   #bound(isList = false): void {
-    const { url } = this.#source
+    const { url } = this.source
     const isBelow = this.#reader.belowOf(isList ? new URL(url).origin : url)
     this.#belongs = (each) => isBelow(each) && this.#rules.allows(each)
   }

@@ -67,77 +67,69 @@ class Step {
   #pages!: Pages
   #store!: DocumentStore
   readonly #env: Cloudflare.Env
-  readonly #source: Source
-  readonly #run: Run
-  readonly #storage: DurableObjectStorage
   readonly #reader: Reader
-  readonly #origin: Origin
 
   constructor(
     env: Cloudflare.Env,
-    source: Source,
-    run: Run,
-    storage: DurableObjectStorage,
+    private readonly source: Source,
+    private readonly run: Run,
+    private readonly storage: DurableObjectStorage,
     use: Reader,
-    origin: Origin,
+    private readonly origin: Origin,
   ) {
     this.#env = env
-    this.#source = source
-    this.#run = run
-    this.#storage = storage
     this.#reader = use
-    this.#origin = origin
   }
 
   /** @returns when the next step may begin; undefined: nothing is left @throws what keeps all of the source from being read */
   async read(): Promise<number | undefined> {
-    const { collection, name } = this.#source
+    const { collection, name } = this.source
     this.#store = documentsOf(this.#env, await findCollection(this.#env, collection))
     const left = await readPages(this.#env, name)
-    if (left?.run === this.#run.started_at) await this.#goOn(left)
+    if (left?.run === this.run.started_at) await this.#goOn(left)
     else await this.#begin(left)
     const again = await this.#visitAll()
-    this.#run.left = this.#pages.queue.length
+    this.run.left = this.#pages.queue.length
     await writePages(this.#env, name, this.#pages)
     return again
   }
 
   async #goOn(left: Pages): Promise<void> {
     this.#pages = left
-    await this.#origin.open(left)
-    const died = await this.#storage.get<string>(READING)
+    await this.origin.open(left)
+    const died = await this.storage.get<string>(READING)
     if (died !== undefined && left.queue.includes(died)) {
       left.queue = left.queue.filter((each) => each !== died)
-      fail(this.#run, died, TOO_MUCH)
+      fail(this.run, died, TOO_MUCH)
     }
   }
 
   /** Begins a run with what there is. What an object died at as it looked is not looked at again at once. */
   async #begin(left: Pages | undefined): Promise<void> {
-    if ((await this.#storage.get(READING)) === LISTING) {
-      await this.#storage.delete(READING)
+    if ((await this.storage.get(READING)) === LISTING) {
+      await this.storage.delete(READING)
       throw new Error(TOO_MUCH)
     }
-    await this.#origin.open(undefined)
-    await this.#storage.put(READING, LISTING)
-    const listed = this.#origin.list(left).finally(() => this.#storage.delete(READING))
+    await this.origin.open(undefined)
+    await this.storage.put(READING, LISTING)
+    const listed = this.origin.list(left).finally(() => this.storage.delete(READING))
     const { queue, unchanged, failures, ...rest } = await listed
-    for (const { url, error } of failures) fail(this.#run, url, error)
-    this.#run.pages += unchanged
-    this.#run.unchanged += unchanged
-    const begun = { run: this.#run.started_at, known: left?.known ?? {}, busy: 0 }
+    for (const { url, error } of failures) fail(this.run, url, error)
+    this.run.pages += unchanged
+    this.run.unchanged += unchanged
+    const begun = { run: this.run.started_at, known: left?.known ?? {}, busy: 0 }
     this.#pages = { ...begun, ...rest, queue, seen: [...queue] }
   }
 
   async #visitAll(): Promise<number | undefined> {
     const { queue } = this.#pages
     for (let read = 0; queue.length > 0; read += 1) {
-      const isOver = read === PAGES_A_STEP || this.#origin.isSpent() || Date.now() >= this.#until
+      const isOver = read === PAGES_A_STEP || this.origin.isSpent() || Date.now() >= this.#until
       if (isOver) return Date.now()
       const url = queue[0]!
-      await this.#storage.put(READING, url)
+      await this.storage.put(READING, url)
       const busy = await this.#visit(url)
-      await this.#storage.delete(READING)
+      await this.storage.delete(READING)
       if (busy !== undefined) return Date.now() + busy
       queue.shift()
     }
@@ -148,17 +140,17 @@ class Step {
   async #visit(url: string): Promise<number | undefined> {
     const { BUSY, waitOf } = this.#reader
     try {
-      const fetched = await this.#origin.fetch(url, this.#pages.known[url])
+      const fetched = await this.origin.fetch(url, this.#pages.known[url])
       if (BUSY.has(fetched.status)) {
         this.#pages.busy += 1
         if (this.#pages.busy < MOST_BUSY) return waitOf(fetched.headers.get('retry-after'), this.#pages.busy)
       }
       this.#pages.busy = 0
-      this.#run.pages += 1
+      this.run.pages += 1
       await this.#take(url, fetched)
     } catch (error) {
       if (error instanceof ApiError && error.status >= 500) throw error
-      fail(this.#run, url, error)
+      fail(this.run, url, error)
       delete this.#pages.etag
     }
     return undefined
@@ -169,16 +161,16 @@ class Step {
     const { status, headers, bytes } = fetched
     const before = known[url]
     if (status === 304) {
-      this.#run.unchanged += 1
+      this.run.unchanged += 1
       return
     }
     if ((status === 404 || status === 410) && before) return this.#leave(url)
     if (status >= 400) throw new Error(`answered with ${status}`)
     const address = this.#reader.normal(fetched.address) ?? url
     // What redirects is read where it leads to.
-    if (url === this.#source.url && !before && !this.#origin.belongs(address))
+    if (url === this.source.url && !before && !this.origin.belongs(address))
       throw new Error(`leads to ${address}, which is not below it: register that address`)
-    if (status === 204 || !this.#origin.belongs(address)) return before && this.#leave(url)
+    if (status === 204 || !this.origin.belongs(address)) return before && this.#leave(url)
     if (address !== url) {
       if (before) await this.#leave(url)
       if (seen.includes(address)) return
@@ -189,17 +181,16 @@ class Step {
     const now = { hash, ...(etag && { etag }), ...(modified && { modified }) }
     if (known[address]?.hash === hash) {
       known[address] = { ...known[address], ...now }
-      this.#run.unchanged += 1
+      this.run.unchanged += 1
       return
     }
-    const page = this.#origin.pageOf(fetched, address)
+    const page = this.origin.pageOf(fetched, address)
     this.#follow(page.links)
     if (page.article === undefined) {
       if (known[address]) await this.#leave(address)
       return
     }
-    const own =
-      page.canonical !== undefined && this.#origin.belongs(page.canonical) ? page.canonical : address
+    const own = page.canonical !== undefined && this.origin.belongs(page.canonical) ? page.canonical : address
     if (own !== address && seen.includes(own)) return
     const isCopy = Object.entries(known).some(([each, { hash: its }]) => each !== own && its === hash)
     if (isCopy) return
@@ -207,7 +198,7 @@ class Step {
     const title = await this.#reader.titleDigest(page.article.title)
     await this.#import(own, page.article)
     known[own] = { ...now, title }
-    this.#run.changed += 1
+    this.run.changed += 1
   }
 
   /** Adds the addresses that a page links to, where the site has no sitemap. */
@@ -217,8 +208,8 @@ class Step {
     const have = new Set(seen)
     for (const link of links) {
       const next = this.#reader.normal(link)
-      if (next === undefined || have.has(next) || seen.length >= this.#source.max_pages) continue
-      if (!this.#origin.belongs(next)) continue
+      if (next === undefined || have.has(next) || seen.length >= this.source.max_pages) continue
+      if (!this.origin.belongs(next)) continue
       have.add(next)
       seen.push(next)
       queue.push(next)
@@ -227,8 +218,8 @@ class Step {
 
   /** A page is gone, or asks not to be shown any more. Its documents go only where that was asked for. */
   async #leave(url: string): Promise<void> {
-    this.#run.gone += 1
-    if (!this.#source.prune) return
+    this.run.gone += 1
+    if (!this.source.prune) return
     await this.#remove([...(await this.#stored(this.#reader.pageIdOf(url))).keys()])
     delete this.#pages.known[url]
   }
@@ -237,7 +228,7 @@ class Step {
     const titles = Object.entries(this.#pages.known).flatMap(([each, { title }]) =>
       title !== undefined && each !== url ? [title] : [],
     )
-    const { url: shown, ...where } = this.#origin.whereOf(url)
+    const { url: shown, ...where } = this.origin.whereOf(url)
     const read = { ...article, ...(shown !== undefined && { url: shown }) }
     const documents = await this.#reader.documentsOfPage(url, read, where, titles)
     const stored = await this.#stored(this.#reader.pageIdOf(url))

@@ -42,14 +42,10 @@ export interface Awaited {
 const table = (slot: number): string => `vectors_${slot}`
 
 export class VectorOutbox {
-  #sql: SqlStorage
-
-  constructor(sql: SqlStorage) {
-    this.#sql = sql
-  }
+  constructor(private readonly sql: SqlStorage) {}
 
   fields(): VectorizedField[] {
-    return this.#sql.exec<VectorizedField>('SELECT * FROM vectorize_fields ORDER BY slot').toArray()
+    return this.sql.exec<VectorizedField>('SELECT * FROM vectorize_fields ORDER BY slot').toArray()
   }
 
   /**
@@ -57,7 +53,7 @@ export class VectorOutbox {
    * @param labelled whether they have labels
    */
   adopt(slot: number, dimensions: number, labelled: boolean): void {
-    this.#sql.exec(
+    this.sql.exec(
       'INSERT OR REPLACE INTO vectorize_fields (slot, dimensions, retired, labelled) VALUES (?, ?, 0, ?)',
       slot,
       dimensions,
@@ -68,13 +64,13 @@ export class VectorOutbox {
 
   /** Records that all vectors of a field have new labels, or none. */
   relabel(slot: number, labelled: boolean): void {
-    this.#sql.exec('UPDATE vectorize_fields SET labelled = ? WHERE slot = ?', Number(labelled), slot)
+    this.sql.exec('UPDATE vectorize_fields SET labelled = ? WHERE slot = ?', Number(labelled), slot)
     if (labelled) this.#markLabels(slot, fragment('1'))
   }
 
   /** Records whether the index finds the field's vectors by their labels. @param triedAt when it did not */
   prove(slot: number, proven: boolean, triedAt: number | null = null): void {
-    this.#sql.exec(
+    this.sql.exec(
       'UPDATE vectorize_fields SET proven = ?, tried_at = ? WHERE slot = ?',
       Number(proven),
       triedAt,
@@ -85,7 +81,7 @@ export class VectorOutbox {
   /** Those of the oldest documents whose latest vectors the index shows. */
   oldest(slot: number): number[] {
     return columnOf<number>(
-      this.#sql,
+      this.sql,
       `SELECT v.seq FROM (SELECT seq FROM ${table(slot)} ORDER BY seq LIMIT 20) v
           WHERE NOT EXISTS (SELECT 1 FROM vector_outbox o WHERE o.slot = ? AND o.seq = v.seq) ORDER BY v.seq`,
       slot,
@@ -94,18 +90,18 @@ export class VectorOutbox {
 
   /** Records that a field is gone, and queues the removal of its vectors. */
   retire(slot: number): void {
-    this.#sql.exec('UPDATE vectorize_fields SET retired = 1 WHERE slot = ?', slot)
+    this.sql.exec('UPDATE vectorize_fields SET retired = 1 WHERE slot = ?', slot)
     this.markAll(slot)
   }
 
   forget(slot: number): void {
     for (const name of ['vectorize_fields', 'vector_outbox', 'vector_mutations']) {
-      this.#sql.exec(`DELETE FROM ${name} WHERE slot = ?`, slot)
+      this.sql.exec(`DELETE FROM ${name} WHERE slot = ?`, slot)
     }
   }
 
   mark(slot: number, seq: number): void {
-    this.#sql.exec('INSERT OR REPLACE INTO vector_outbox (slot, seq) VALUES (?, ?)', slot, seq)
+    this.sql.exec('INSERT OR REPLACE INTO vector_outbox (slot, seq) VALUES (?, ?)', slot, seq)
   }
 
   /**
@@ -116,7 +112,7 @@ export class VectorOutbox {
   }
 
   #markLabels(slot: number, which: SqlFragment): void {
-    this.#sql.exec(
+    this.sql.exec(
       `INSERT INTO vector_outbox (slot, seq, relabelled) SELECT ?, seq, 1 FROM ${table(slot)} WHERE ${which.sql}
          ON CONFLICT (slot, seq) DO UPDATE SET mutation = 0`,
       slot,
@@ -125,21 +121,21 @@ export class VectorOutbox {
   }
 
   markAll(slot: number): void {
-    this.#sql.exec(`INSERT OR REPLACE INTO vector_outbox (slot, seq) SELECT ?, seq FROM ${table(slot)}`, slot)
+    this.sql.exec(`INSERT OR REPLACE INTO vector_outbox (slot, seq) SELECT ?, seq FROM ${table(slot)}`, slot)
   }
 
   knows(slot: number): boolean {
-    return hasRows(this.#sql, 'SELECT 1 FROM vectorize_fields WHERE slot = ?', slot)
+    return hasRows(this.sql, 'SELECT 1 FROM vectorize_fields WHERE slot = ?', slot)
   }
 
   has(slot: number, seq: number): boolean {
-    return hasRows(this.#sql, 'SELECT 1 FROM vector_outbox WHERE slot = ? AND seq = ?', slot, seq)
+    return hasRows(this.sql, 'SELECT 1 FROM vector_outbox WHERE slot = ? AND seq = ?', slot, seq)
   }
 
   /** Documents for which a query of the index cannot be trusted. @param byLabels the query has a filter */
   unseen(slot: number, filter: SqlFragment, byLabels: boolean): number[] {
     return columnOf<number>(
-      this.#sql,
+      this.sql,
       `SELECT o.seq FROM vector_outbox o JOIN documents d ON d.seq = o.seq
           WHERE o.slot = ? AND o.relabelled <= ? AND (${filter.sql})`,
       slot,
@@ -150,12 +146,12 @@ export class VectorOutbox {
 
   /** Whether anything is still to be sent. */
   get queued(): boolean {
-    return hasRows(this.#sql, 'SELECT 1 FROM vector_outbox WHERE mutation = 0 LIMIT 1')
+    return hasRows(this.sql, 'SELECT 1 FROM vector_outbox WHERE mutation = 0 LIMIT 1')
   }
 
   /** Documents of a field whose present state the index does not show. */
   count(slot: number): number {
-    return this.#sql
+    return this.sql
       .exec<{ count: number }>('SELECT count(*) AS count FROM vector_outbox WHERE slot = ?', slot)
       .one().count
   }
@@ -163,7 +159,7 @@ export class VectorOutbox {
   /** The next documents to send, those with the fewest failures first. */
   next(slot: number, count: number): number[] {
     return columnOf<number>(
-      this.#sql,
+      this.sql,
       'SELECT seq FROM vector_outbox WHERE slot = ? AND mutation = 0 ORDER BY attempts LIMIT ?',
       slot,
       count,
@@ -172,10 +168,10 @@ export class VectorOutbox {
 
   /** Records that these are about to be sent. @returns the mutation's number */
   sending(slot: number, seqs: number[]): number {
-    const { number } = this.#sql
+    const { number } = this.sql
       .exec<{ number: number }>('INSERT INTO vector_mutations (slot) VALUES (?) RETURNING number', slot)
       .one()
-    this.#sql.exec(
+    this.sql.exec(
       'UPDATE vector_outbox SET mutation = ? WHERE slot = ? AND seq IN (SELECT value FROM json_each(?))',
       number,
       slot,
@@ -186,7 +182,7 @@ export class VectorOutbox {
 
   /** @param sentAt in unix milliseconds */
   sent(number: number, mutationId: string, sentAt: number): void {
-    this.#sql.exec(
+    this.sql.exec(
       'UPDATE vector_mutations SET mutation_id = ?, sent_at = ? WHERE number = ?',
       mutationId,
       sentAt,
@@ -196,31 +192,28 @@ export class VectorOutbox {
 
   /** A mutation failed: its documents have to be sent again. */
   failed(number: number): void {
-    this.#sql.exec(
-      'UPDATE vector_outbox SET mutation = 0, attempts = attempts + 1 WHERE mutation = ?',
-      number,
-    )
-    this.#sql.exec('DELETE FROM vector_mutations WHERE number = ?', number)
+    this.sql.exec('UPDATE vector_outbox SET mutation = 0, attempts = attempts + 1 WHERE mutation = ?', number)
+    this.sql.exec('DELETE FROM vector_mutations WHERE number = ?', number)
   }
 
   /** Queues what was being sent when the object died. It may or may not have arrived. */
   recover(): void {
-    this.#sql.exec(
+    this.sql.exec(
       `UPDATE vector_outbox SET mutation = 0
          WHERE mutation IN (SELECT number FROM vector_mutations WHERE mutation_id IS NULL)`,
     )
-    this.#sql.exec('DELETE FROM vector_mutations WHERE mutation_id IS NULL')
+    this.sql.exec('DELETE FROM vector_mutations WHERE mutation_id IS NULL')
   }
 
   /** The index shows everything of this mutation. */
   visible(number: number): void {
-    this.#sql.exec('DELETE FROM vector_outbox WHERE mutation = ?', number)
-    this.#sql.exec('DELETE FROM vector_mutations WHERE number = ?', number)
+    this.sql.exec('DELETE FROM vector_outbox WHERE mutation = ?', number)
+    this.sql.exec('DELETE FROM vector_mutations WHERE number = ?', number)
   }
 
   /** The index has processed this mutation, and so all earlier ones of these fields. */
   visibleUpTo(mutationId: string, slots: number[]): void {
-    const earlier = this.#sql.exec<{ number: number }>(
+    const earlier = this.sql.exec<{ number: number }>(
       `SELECT number FROM vector_mutations
         WHERE mutation_id IS NOT NULL AND slot IN (SELECT value FROM json_each(?))
           AND number <= (SELECT number FROM vector_mutations WHERE mutation_id = ?)`,
@@ -233,13 +226,13 @@ export class VectorOutbox {
   /** The oldest awaited mutations of a field. */
   awaited(slot: number, count: number): Awaited[] {
     // A mutation without documents has been superseded by later ones.
-    this.#sql.exec(
+    this.sql.exec(
       `DELETE FROM vector_mutations WHERE slot = ? AND mutation_id IS NOT NULL
          AND number NOT IN (SELECT mutation FROM vector_outbox WHERE slot = ?)`,
       slot,
       slot,
     )
-    return this.#sql
+    return this.sql
       .exec<{ number: number; mutation_id: string; sent_at: number; first: number; last: number }>(
         `SELECT m.number, m.mutation_id, m.sent_at, min(o.seq) AS first, max(o.seq) AS last
            FROM vector_mutations m JOIN vector_outbox o ON o.slot = m.slot AND o.mutation = m.number

@@ -61,14 +61,14 @@ function parseCursor(cursor: string): Place {
 export class Reconciler {
   #sql: SqlStorage
   #env: Cloudflare.Env
-  #mirror: VectorMirror
-  #documents: Documents
 
-  constructor({ storage, env }: Surroundings, mirror: VectorMirror, documents: Documents) {
+  constructor(
+    { storage, env }: Surroundings,
+    private readonly mirror: VectorMirror,
+    private readonly documents: Documents,
+  ) {
     this.#sql = storage.sql
     this.#env = env
-    this.#mirror = mirror
-    this.#documents = documents
   }
 
   /**
@@ -78,11 +78,11 @@ export class Reconciler {
    * @throws Error when Vectorize does not answer
    */
   async step(place: Place, counts: Reconciliation): Promise<Place | undefined> {
-    const field = this.#mirror.outbox.fields().find(({ slot }) => slot >= place.slot)
+    const field = this.mirror.outbox.fields().find(({ slot }) => slot >= place.slot)
     if (field === undefined) return undefined
     const binding = vectorizeFor(this.#env, field.dimensions)
     const from = field.slot === place.slot ? place.seq : 0
-    const end = Math.min(from + MAX_GET, this.#documents.nextSeq)
+    const end = Math.min(from + MAX_GET, this.documents.nextSeq)
     if (binding === undefined || from >= end) return { slot: field.slot + 1, seq: 0 }
     await this.#compare(binding, field, from, end, counts)
     return { slot: field.slot, seq: end }
@@ -95,16 +95,16 @@ export class Reconciler {
     end: number,
     counts: Reconciliation,
   ): Promise<void> {
-    const { outbox } = this.#mirror
+    const { outbox } = this.mirror
     const all = Array.from({ length: end - from }, (_, offset) => from + offset)
     const asked = all.filter((seq) => !outbox.has(field.slot, seq))
     counts.waiting += all.length - asked.length
     const shown =
-      asked.length === 0 ? new Map<number, Kept>() : await this.#mirror.fetch(binding, field.slot, asked)
-    if (this.#documents.closed) return
+      asked.length === 0 ? new Map<number, Kept>() : await this.mirror.fetch(binding, field.slot, asked)
+    if (this.documents.closed) return
     // Vectors that changed during the call are queued already.
     const settled = asked.filter((seq) => !outbox.has(field.slot, seq))
-    const wanted = field.retired ? new Map<number, Kept>() : this.#mirror.read(field.slot, settled)
+    const wanted = field.retired ? new Map<number, Kept>() : this.mirror.read(field.slot, settled)
     counts.waiting += asked.length - settled.length
     counts.checked += settled.length
     for (const seq of settled) {
@@ -113,7 +113,7 @@ export class Reconciler {
       if (ours === undefined) counts.extra++
       else if (theirs === undefined) counts.missing++
       else counts.stale++
-      this.#mirror.resend(field.slot, seq)
+      this.mirror.resend(field.slot, seq)
     }
   }
 
@@ -126,11 +126,11 @@ export class Reconciler {
   async run(after: string): Promise<Reconciliation & { cursor: string }> {
     let place: Place | undefined = parseCursor(after)
     const counts = nothing()
-    for (let call = 0; call < RUN_CALLS && place !== undefined && !this.#documents.closed; call++) {
+    for (let call = 0; call < RUN_CALLS && place !== undefined && !this.documents.closed; call++) {
       try {
         place = await this.step(place, counts)
       } catch (error) {
-        this.#mirror.log('vectors could not be compared with Vectorize', error)
+        this.mirror.log('vectors could not be compared with Vectorize', error)
         throw new ApiError(503, 'Vectorize did not answer. Ask again, from the last cursor on.')
       }
     }
@@ -143,7 +143,7 @@ export class Reconciler {
   }
 
   async #slice(): Promise<number | undefined> {
-    if (this.#mirror.outbox.fields().length === 0) return undefined
+    if (this.mirror.outbox.fields().length === 0) return undefined
     const due = readMeta(this.#sql, 'reconcile_at', v.number())
     // Vectors that were just sent cannot be compared yet.
     if (due === undefined) return this.#pause(SLICE_PAUSE_MS)
@@ -152,10 +152,10 @@ export class Reconciler {
     const counts = nothing()
     for (let call = 0; call < SLICE_CALLS && place !== undefined; call++) {
       place = await this.step(place, counts)
-      if (this.#documents.closed) return undefined
+      if (this.documents.closed) return undefined
     }
     if (counts.missing + counts.stale + counts.extra > 0) {
-      this.#mirror.log(`vectors differed in Vectorize and are sent again: ${JSON.stringify(counts)}`)
+      this.mirror.log(`vectors differed in Vectorize and are sent again: ${JSON.stringify(counts)}`)
     }
     if (place === undefined) return this.#finish()
     writeMeta(this.#sql, 'reconcile_place', place)
@@ -168,7 +168,7 @@ export class Reconciler {
   }
 
   #finish(): number {
-    const { outbox } = this.#mirror
+    const { outbox } = this.mirror
     // A retired field is done once Vectorize shows all of its deletions.
     for (const { slot, retired } of outbox.fields())
       if (retired && outbox.count(slot) === 0) outbox.forget(slot)

@@ -86,7 +86,6 @@ export class VectorMirror implements VectorIndexes {
   #env: Cloudflare.Env
   #objectId: string
   #alarm: Alarm
-  #isClosed: () => boolean
   #recovered = false
   #waking = false
   #failures = 0
@@ -94,21 +93,18 @@ export class VectorMirror implements VectorIndexes {
   #batch = MAX_UPSERT
   /** in unix milliseconds */
   #restsUntil = 0
-  #bytes: typeof BYTES
 
   /** @param bytes sizes from which Vectorize is asked; smaller in tests */
   constructor(
     { storage, env, objectId, alarm }: Surroundings,
-    isClosed: () => boolean = () => false,
-    bytes = BYTES,
+    private readonly isClosed: () => boolean = () => false,
+    private readonly bytes = BYTES,
   ) {
-    this.#bytes = bytes
     this.outbox = new VectorOutbox(storage.sql)
     this.#sql = storage.sql
     this.#env = env
     this.#objectId = objectId
     this.#alarm = alarm
-    this.#isClosed = isClosed
   }
 
   /** Logs what becomes of the collection's vectors in Vectorize. */
@@ -135,7 +131,7 @@ export class VectorMirror implements VectorIndexes {
     }
     return new VectorizeIndex(
       this.#sql,
-      { slot: slot.slot, dimensions, bytes: this.#bytes },
+      { slot: slot.slot, dimensions, bytes: this.bytes },
       this.outbox,
       {
         ask: (query, filter, report) => this.#ask(binding, slot.slot, { query, filter, report }),
@@ -202,7 +198,7 @@ export class VectorMirror implements VectorIndexes {
     this.#waking = true
     queueMicrotask(() => {
       this.#waking = false
-      if (!this.#isClosed()) this.#alarm.within(GATHER_MS)
+      if (!this.isClosed()) this.#alarm.within(GATHER_MS)
     })
   }
 
@@ -285,7 +281,7 @@ export class VectorMirror implements VectorIndexes {
       )
     }
     const gone = seqs.filter((seq) => !vectors.has(seq)).slice(0, MAX_DELETE)
-    if (gone.length > 0 && !this.#isClosed()) {
+    if (gone.length > 0 && !this.isClosed()) {
       await this.#mutate(field.slot, gone, () => binding.deleteByIds(this.ids(field.slot, gone)))
     }
   }
@@ -294,11 +290,11 @@ export class VectorMirror implements VectorIndexes {
     const number = this.outbox.sending(slot, seqs)
     try {
       const { mutationId } = await within(CALL_MS, send())
-      if (this.#isClosed()) return
+      if (this.isClosed()) return
       this.outbox.sent(number, mutationId, Date.now())
       this.#alarm.within(LOOK_MS)
     } catch (error) {
-      if (!this.#isClosed()) this.outbox.failed(number)
+      if (!this.isClosed()) this.outbox.failed(number)
       throw error
     }
   }
@@ -309,7 +305,7 @@ export class VectorMirror implements VectorIndexes {
    */
   async look(): Promise<number | undefined> {
     const next = await this.#lookAtAll()
-    if (!this.#isClosed()) await this.#prove()
+    if (!this.isClosed()) await this.#prove()
     return next
   }
 
@@ -321,11 +317,11 @@ export class VectorMirror implements VectorIndexes {
       if (binding === undefined || slots.every((slot) => this.outbox.awaited(slot, 1).length === 0)) continue
       // Their types say number. They are a UUID and a date.
       const { processedUpToMutation, processedUpToDatetime } = await within(CALL_MS, binding.describe())
-      if (this.#isClosed()) return undefined
+      if (this.isClosed()) return undefined
       this.outbox.visibleUpTo(String(processedUpToMutation), slots)
       for (const field of fields) {
         const wait = await this.#lookAt(binding, field, Date.parse(String(processedUpToDatetime)))
-        if (this.#isClosed()) return undefined
+        if (this.isClosed()) return undefined
         if (wait !== undefined) next = Math.min(wait, next ?? wait)
       }
     }
@@ -345,7 +341,7 @@ export class VectorMirror implements VectorIndexes {
       field.slot,
       awaited.flatMap(({ witnesses }) => witnesses),
     )
-    if (this.#isClosed()) return undefined
+    if (this.isClosed()) return undefined
     let next = 0
     for (const mutation of awaited) {
       const age = Date.now() - mutation.sentAt
@@ -434,9 +430,9 @@ export class VectorMirror implements VectorIndexes {
     for (const field of this.outbox.fields()) {
       const binding = this.#isDue(field) ? vectorizeFor(this.#env, field.dimensions) : undefined
       const witness = binding && (await this.#witness(binding, field))
-      if (binding === undefined || witness === undefined || this.#isClosed()) continue
+      if (binding === undefined || witness === undefined || this.isClosed()) continue
       const works = await this.#findsByLabels(binding, field, witness)
-      if (!this.#isClosed()) this.#conclude(field, witness.seq, works)
+      if (!this.isClosed()) this.#conclude(field, witness.seq, works)
     }
   }
 
@@ -468,7 +464,7 @@ export class VectorMirror implements VectorIndexes {
     for (const [seq, { vector, labels }] of this.read(slot, this.outbox.oldest(slot))) {
       if (labels === undefined) return undefined
       const named = await this.#query(binding, slot, vector).catch(() => undefined)
-      if (named === undefined || this.#isClosed()) return undefined
+      if (named === undefined || this.isClosed()) return undefined
       // Use it only if the query found it. It may be missing from the results even if all is well, because a hundred
       // other vectors are just like it.
       if (named.includes(seq)) return { seq, vector, labels }

@@ -115,28 +115,20 @@ interface Search {
 }
 
 export class VectorizeIndex extends ScannedIndex {
-  #sql: SqlStorage
   #slot: number
-  #outbox: VectorOutbox
-  #remote: Remote
-  #onChange: () => void
   #bytes: typeof BYTES
 
   /** @param onChange called when there is something to send */
   constructor(
     sql: SqlStorage,
     field: { slot: number; dimensions: number; bytes: typeof BYTES },
-    outbox: VectorOutbox,
-    remote: Remote,
-    onChange: () => void,
+    private readonly outbox: VectorOutbox,
+    private readonly remote: Remote,
+    private readonly onChange: () => void,
   ) {
     super(sql, field, { distance: 'cosine', dimensions: field.dimensions })
-    this.#sql = sql
     this.#slot = field.slot
     this.#bytes = field.bytes
-    this.#outbox = outbox
-    this.#remote = remote
-    this.#onChange = onChange
   }
 
   override put(seq: number, vector: Float32Array): void {
@@ -153,14 +145,14 @@ export class VectorizeIndex extends ScannedIndex {
   }
 
   #changed(seq: number): void {
-    this.#outbox.mark(this.#slot, seq)
-    this.#onChange()
+    this.outbox.mark(this.#slot, seq)
+    this.onChange()
   }
 
   override clear(): void {
-    this.#outbox.markAll(this.#slot)
+    this.outbox.markAll(this.#slot)
     super.clear()
-    this.#onChange()
+    this.onChange()
   }
 
   /** An outside index holds nothing in memory that grows with the collection. */
@@ -181,7 +173,7 @@ export class VectorizeIndex extends ScannedIndex {
     const needed = this.#fits(passing, this.#bytes.complete) ? k : enough
     const search = { query, k, needed, passing, filter, report }
     if (needed <= MAX_TOP_K) {
-      const labels = this.#filterHelps(search) ? this.#remote.filterFor(conditions()) : undefined
+      const labels = this.#filterHelps(search) ? this.remote.filterFor(conditions()) : undefined
       const labelled = labels && (await this.#seekLabelled(search, labels))
       if (labelled !== undefined) return labelled
       try {
@@ -209,26 +201,26 @@ export class VectorizeIndex extends ScannedIndex {
   async #seekLabelled(search: Search, labels: LabelFilter): Promise<Candidates | undefined> {
     // While a large collection is being relabelled, checking all waiting documents would take longer than the filter
     // saves.
-    if (10 * this.#outbox.count(this.#slot) > this.size) return undefined
-    const unseen = this.#outbox.unseen(this.#slot, search.filter, true)
+    if (10 * this.outbox.count(this.#slot) > this.size) return undefined
+    const unseen = this.outbox.unseen(this.#slot, search.filter, true)
     if (2 * unseen.length > search.passing) return undefined
     let shown: number[]
     try {
-      shown = await this.#remote.ask(search.query, labels, search.report)
+      shown = await this.remote.ask(search.query, labels, search.report)
     } catch {
       return undefined
     }
-    if (shown.length === 0 && this.#showsAny(search.filter)) this.#remote.doubt()
+    if (shown.length === 0 && this.#showsAny(search.filter)) this.remote.doubt()
     return await this.#joined(search, shown, unseen)
   }
 
   /** @returns undefined when Vectorize names too few. @throws Error when it does not answer */
   async #seekUnlabelled(search: Search, isReadable: boolean): Promise<Candidates | undefined> {
     // Read this before the query. A vector that becomes visible in between is then in both, and none is missed.
-    const unseen = this.#outbox.unseen(this.#slot, search.filter, false)
+    const unseen = this.outbox.unseen(this.#slot, search.filter, false)
     // If Vectorize shows less than half of the documents, its help saves no reading.
     if (isReadable && 2 * unseen.length > search.passing) return undefined
-    return await this.#joined(search, await this.#remote.ask(search.query, undefined, search.report), unseen)
+    return await this.#joined(search, await this.remote.ask(search.query, undefined, search.report), unseen)
   }
 
   /** What Vectorize has named, plus what it does not show yet. Undefined if it has named too few. */
@@ -254,7 +246,7 @@ export class VectorizeIndex extends ScannedIndex {
   #countPassing(filter: SqlFragment): number {
     if (filter.sql === '1') return this.size
     const most = Math.ceil(this.#bytes.scan / super.memory(1)) + 1
-    return this.#sql
+    return this.sql
       .exec<{ count: number }>(
         `SELECT count(*) AS count FROM (SELECT 1 FROM documents d WHERE ${filter.sql} LIMIT ?)`,
         ...filter.bindings,
@@ -281,14 +273,14 @@ export class VectorizeIndex extends ScannedIndex {
     const among = fragment('v.seq IN (SELECT value FROM json_each(?))', JSON.stringify(shown))
     const present = new Set(this.#select(among, fragment('1')))
     for (const seq of shown) {
-      if (!present.has(seq) && !this.#outbox.has(this.#slot, seq)) this.#changed(seq)
+      if (!present.has(seq) && !this.outbox.has(this.#slot, seq)) this.#changed(seq)
     }
     return filter.sql === '1' ? [...present] : this.#select(among, filter)
   }
 
   #select(among: SqlFragment, filter: SqlFragment): number[] {
     return columnOf<number>(
-      this.#sql,
+      this.sql,
       `SELECT v.seq FROM ${vectorsTable({ slot: this.#slot })} v JOIN documents d ON d.seq = v.seq
           WHERE ${among.sql} AND (${filter.sql})`,
       ...among.bindings,

@@ -231,8 +231,6 @@ const ALMOST = 0.99
 const ALIKE = 0.3
 
 class Lexicon {
-  #table: StaticTable
-  #asked: number
   /** where each word is in #entries: one look-up for both */
   #places = new Map<string, number>()
   /** for each word its number or SKIPPED, where its pieces end, and its pieces */
@@ -246,9 +244,10 @@ class Lexicon {
   #vectors: Float32Array
 
   /** @param asked how many words are asked for at once, at most */
-  constructor(table: StaticTable, asked: number) {
-    this.#table = table
-    this.#asked = asked
+  constructor(
+    private readonly table: StaticTable,
+    private readonly asked: number,
+  ) {
     ;[this.#simd, this.#vectors] = this.#grown()
   }
 
@@ -278,16 +277,16 @@ class Lexicon {
       if (entries[at]! !== SKIPPED) numbers.push(entries[at]!)
       for (let piece = at + 2, end = entries[at + 1]!; piece < end; piece++) pieces.push(entries[piece]!)
     }
-    return this.#table.embedPieces(pieces)
+    return this.table.embedPieces(pieces)
   }
 
   /** The vector of a word that is asked for. */
   vector(word: string): Float32Array {
-    return this.#table.embed(word, DIMENSIONS)
+    return this.table.embed(word, DIMENSIONS)
   }
 
   #learn(word: string): number {
-    const pieces = this.#table.pieces([word])
+    const pieces = this.table.pieces([word])
     const number = isStopword(word) || !LETTER().test(word) ? SKIPPED : this.#add(word, pieces)
     const at = this.#entries.length
     this.#entries.push(number, at + 2 + pieces.length, ...pieces)
@@ -308,14 +307,14 @@ class Lexicon {
   }
 
   #rowOf(number: number): number {
-    return (this.#asked + 1) * VECTOR_BYTES + number * DIMENSIONS
+    return (this.asked + 1) * VECTOR_BYTES + number * DIMENSIONS
   }
 
   #add(word: string, pieces: number[]): number {
     const number = this.#stems.push(stemOf(word)) - 1
     if (number === this.#room) [this.#simd, this.#vectors] = this.#grown()
-    this.ask(this.#asked, this.#table.embedPieces(pieces, DIMENSIONS))
-    const largest = this.#simd.quantize(this.#asked * VECTOR_BYTES, DIMENSIONS, this.#rowOf(number))
+    this.ask(this.asked, this.table.embedPieces(pieces, DIMENSIONS))
+    const largest = this.#simd.quantize(this.asked * VECTOR_BYTES, DIMENSIONS, this.#rowOf(number))
     this.#scales.push(largest / 127)
     return number
   }
@@ -326,7 +325,7 @@ class Lexicon {
     this.#room = Math.max(FIRST_ROOM, 2 * this.#room)
     const simd = new Simd(this.#rowOf(this.#room))
     if (before) new Uint8Array(simd.memory).set(new Uint8Array(before))
-    return [simd, new Float32Array(simd.memory, 0, (this.#asked + 1) * DIMENSIONS)]
+    return [simd, new Float32Array(simd.memory, 0, (this.asked + 1) * DIMENSIONS)]
   }
 }
 
@@ -455,7 +454,6 @@ const MOST_WORDS = 32_768
 const MOST_CHARACTERS = 2_000_000
 
 export class PassageReader {
-  #table: StaticTable
   #lexicon: Lexicon
   #kept = new Map<string, ReadPassage[]>()
   /** by question, the longest unused first */
@@ -464,8 +462,7 @@ export class PassageReader {
   #compared = new Map<string, AskedWord>()
   #characters = 0
 
-  constructor(table: StaticTable) {
-    this.#table = table
+  constructor(private readonly table: StaticTable) {
     this.#lexicon = new Lexicon(table, MOST_ASKED)
   }
 
@@ -485,10 +482,10 @@ export class PassageReader {
 
   #reads({ text, words: own }: Asked): (document: Written) => Reading {
     const words = wordsToRead(text, own)
-    const vector = this.#table.embed(text)
+    const vector = this.table.embed(text)
     const english = this.#english(words)
     const weighed = heaviest(
-      words.map(({ word, says }) => ({ word, weight: says * this.#table.length(word) })),
+      words.map(({ word, says }) => ({ word, weight: says * this.table.length(word) })),
     )
     const whole = weighed.reduce((sum, { weight }) => sum + weight, 0) || 1
     let lexicon: Lexicon | undefined
@@ -548,7 +545,7 @@ export class PassageReader {
   #english(words: readonly { word: string }[]): number {
     // The table has single letters, and characters of other scripts, which say nothing of the language.
     const telling = words.filter(({ word }) => !/^[a-z]$/.test(word))
-    const whole = telling.filter(({ word }) => word.length > 1 && this.#table.words.has(word)).length
+    const whole = telling.filter(({ word }) => word.length > 1 && this.table.words.has(word)).length
     return Math.max(0, Math.min(1, (whole / (telling.length || 1) - FOREIGN) / (OWN - FOREIGN)))
   }
 
@@ -609,7 +606,7 @@ export class PassageReader {
   }
 
   #forget(): void {
-    this.#lexicon = new Lexicon(this.#table, MOST_ASKED)
+    this.#lexicon = new Lexicon(this.table, MOST_ASKED)
     this.#asked.clear()
     this.#compared.clear()
     this.#kept.clear()

@@ -19,9 +19,6 @@ const ALARM_MS = 20_000
 const STANDBY_MS = 30_000
 
 export class BackgroundWorks {
-  #works: () => readonly Background[]
-  #alarm: Alarm
-  #closed: () => boolean
   #patience: number
   #collection: () => string
   #running = new Map<Background, Promise<void>>()
@@ -35,23 +32,20 @@ export class BackgroundWorks {
    * @param given.patience milliseconds @param given.collection its name, for the log
    */
   constructor(
-    works: () => readonly Background[],
-    alarm: Alarm,
-    closed: () => boolean,
+    private readonly works: () => readonly Background[],
+    private readonly alarm: Alarm,
+    private readonly closed: () => boolean,
     { patience = ALARM_MS, collection }: { patience?: number; collection: () => string },
   ) {
-    this.#works = works
-    this.#alarm = alarm
-    this.#closed = closed
     this.#patience = patience
     this.#collection = collection
   }
 
   /** Runs every work when the alarm fires. Sets the alarm again if a work needs it. */
   async run(): Promise<void> {
-    const all = Promise.all(this.#works().map((work) => this.#start(work)))
+    const all = Promise.all(this.works().map((work) => this.#start(work)))
     await settlesWithin(this.#patience, all)
-    if (this.#running.size > 0 && !this.#closed()) this.#alarm.within(STANDBY_MS)
+    if (this.#running.size > 0 && !this.closed()) this.alarm.within(STANDBY_MS)
   }
 
   /**
@@ -60,7 +54,7 @@ export class BackgroundWorks {
    */
   kick(work: Background, anew = false): void {
     if (anew) this.#restsUntil.delete(work)
-    this.#alarm.within(STANDBY_MS)
+    this.alarm.within(STANDBY_MS)
     // The caller may be in a transaction, and works read what is committed.
     queueMicrotask(() => void this.#start(work))
   }
@@ -68,7 +62,7 @@ export class BackgroundWorks {
   #start(work: Background): Promise<void> {
     const rest = (this.#restsUntil.get(work) ?? 0) - Date.now()
     if (rest > 0) {
-      this.#alarm.within(rest)
+      this.alarm.within(rest)
       return Promise.resolve()
     }
     const running = this.#running.get(work)
@@ -79,16 +73,16 @@ export class BackgroundWorks {
   }
 
   async #drive(work: Background): Promise<void> {
-    for (let count = 0; !this.#closed(); count++) {
+    for (let count = 0; !this.closed(); count++) {
       const next = await this.#step(work)
-      if (next === undefined || this.#closed()) return
+      if (next === undefined || this.closed()) return
       if (next === 0 && count < STEPS) {
         // Gives waiting calls a turn.
         await scheduler.wait(0)
         continue
       }
       this.#restsUntil.set(work, Date.now() + next)
-      this.#alarm.within(next)
+      this.alarm.within(next)
       return
     }
   }
@@ -135,8 +129,6 @@ const [BUSY_REST_MS, BUSY_MS] = [100, 1_000]
 const PATIENCE_MS = 250
 
 export class Tidying {
-  readonly #storage: DurableObjectStorage
-  readonly #store: Store
   #isRunning = false
   /** Before the object slept there may have been writes too few to begin with, again and again. */
   #hasLookedOnce = false
@@ -154,10 +146,10 @@ export class Tidying {
   /** since when a step waits for searches */
   #waitingFrom: number | undefined
 
-  constructor(storage: DurableObjectStorage, store: Store) {
-    this.#storage = storage
-    this.#store = store
-  }
+  constructor(
+    private readonly storage: DurableObjectStorage,
+    private readonly store: Store,
+  ) {}
 
   /** Counts a transaction that wrote texts. Starts to tidy up later, if there may be something. */
   wrote(): void {
@@ -172,7 +164,7 @@ export class Tidying {
     this.#isRunning = true
     this.#run()
       .catch((error) =>
-        logFailure('a collection could not be tidied up', error, { collection: this.#store.schema.name }),
+        logFailure('a collection could not be tidied up', error, { collection: this.store.schema.name }),
       )
       .finally(() => {
         this.#isRunning = false
@@ -187,7 +179,7 @@ export class Tidying {
     } finally {
       this.#searches--
       this.#searchedAt = Date.now()
-      if (this.#store.columns.hasUnpacked) this.#start()
+      if (this.store.columns.hasUnpacked) this.#start()
     }
   }
 
@@ -202,7 +194,7 @@ export class Tidying {
 
   /** Merges a few pages, or packs a block. @returns milliseconds until the next step, undefined when nothing is left */
   step(): number | undefined {
-    if (this.#store.closed) return undefined
+    if (this.store.closed) return undefined
     const now = Date.now()
     const isQuiet = now >= this.#wroteAt + QUIET_MS
     if (!isQuiet && this.#further < WRITES) return WRITING_MS
@@ -211,22 +203,22 @@ export class Tidying {
     this.#waitingFrom = undefined
     this.#further = 0
     const rest = this.#searches > 0 || now - this.#searchedAt < BUSY_MS ? BUSY_REST_MS : REST_MS
-    const { removedTexts: removed, count, textIndexes } = this.#store
+    const { removedTexts: removed, count, textIndexes } = this.store
     const isWorn = isQuiet && removed - this.#removed > WORN * count
     const merged = textIndexes.filter((table) => this.#merge(table, isWorn))
     if (merged.length > 0 || !isQuiet) return rest
     if (isWorn) this.#removed = removed
-    if (this.#writes >= WRITES) this.#store.columns.leaveWritten()
+    if (this.#writes >= WRITES) this.store.columns.leaveWritten()
     this.#writes = 0
     return this.#pack() ? rest : undefined
   }
 
   /** @returns whether there is more to pack */
   #pack(): boolean {
-    const { columns, readable, count } = this.#store
+    const { columns, readable, count } = this.store
     let more = false
-    reform(this.#storage.sql, () => {
-      more = columns.pack(this.#storage.sql, readable, count)
+    reform(this.storage.sql, () => {
+      more = columns.pack(this.storage.sql, readable, count)
     })
     return more
   }
@@ -237,7 +229,7 @@ export class Tidying {
    * @returns whether there was anything to merge
    */
   #merge(table: string, isWhole: boolean): boolean {
-    const { sql } = this.#storage
+    const { sql } = this.storage
     const rows = reform(sql, () => {
       sql.exec(`INSERT INTO ${table} (${table}, rank) VALUES ('merge', ${isWhole ? -PAGES : PAGES})`)
     })

@@ -41,26 +41,23 @@ const STEP_EMBEDDED = 100
 const PATIENCE_MS = 2_000
 
 export class Reindex {
-  #storage: DurableObjectStorage
-  #store: Store
-  #embedders: Embedders
-  #writer: Writer
   /** aborted at the end of the job, and what those who wait for it are told */
   #ended: AbortController | undefined
   #end: Promise<boolean> | undefined
 
-  constructor(storage: DurableObjectStorage, store: Store, embedders: Embedders, writer: Writer) {
-    this.#storage = storage
-    this.#store = store
-    this.#embedders = embedders
-    this.#writer = writer
+  constructor(
+    private readonly storage: DurableObjectStorage,
+    private readonly store: Store,
+    private readonly embedders: Embedders,
+    private readonly writer: Writer,
+  ) {
     store.isReindexing = () => hasMeta(store.sql, 'reindex')
     store.beforeWrite = (seq) => this.#advance(seq)
     store.carried = (seq, document) => this.#carry(seq, document)
   }
 
   get #job(): Job | undefined {
-    return readMeta(this.#store.sql, 'reindex', jobShape())
+    return readMeta(this.store.sql, 'reindex', jobShape())
   }
 
   get pending(): boolean {
@@ -71,7 +68,7 @@ export class Reindex {
   get done(): number | undefined {
     const job = this.#job
     if (job === undefined) return undefined
-    const [row] = this.#store.sql
+    const [row] = this.store.sql
       .exec<{ count: number }>('SELECT count(*) AS count FROM documents WHERE seq < ?', job.next)
       .toArray()
     return row!.count
@@ -94,28 +91,28 @@ export class Reindex {
     const job: Job = {
       generation: (old?.generation ?? 0) + 1,
       next: 0,
-      until: this.#store.nextSeq,
+      until: this.store.nextSeq,
       carried: [...(old?.carried ?? []), ...carried],
     }
-    writeMeta(this.#store.sql, 'reindex', job)
+    writeMeta(this.store.sql, 'reindex', job)
   }
 
   step(): Step {
     const job = this.#job
     if (job === undefined) {
       // An earlier version may have ended the job, which knows nothing of this.
-      this.#store.completeFields()
+      this.store.completeFields()
       return { count: 0, done: true }
     }
-    const limit = this.#store.plan.embedded.length > 0 ? STEP_EMBEDDED : STEP
+    const limit = this.store.plan.embedded.length > 0 ? STEP_EMBEDDED : STEP
     const seqs = columnOf<number>(
-      this.#store.sql,
+      this.store.sql,
       `SELECT seq FROM documents WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ${limit}`,
       job.next,
       job.until,
     )
 
-    this.#store.transact(this.#storage, () => this.#commit(seqs, job, seqs.length < limit))
+    this.store.transact(this.storage, () => this.#commit(seqs, job, seqs.length < limit))
     if (!this.pending) {
       this.#ended?.abort()
       this.#ended = this.#end = undefined
@@ -124,7 +121,7 @@ export class Reindex {
   }
 
   #commit(seqs: number[], job: Job, last: boolean): void {
-    const store = this.#store
+    const store = this.store
     if (this.#job?.generation !== job.generation) return
     this.#index(seqs, job)
     store.finish()
@@ -146,7 +143,7 @@ export class Reindex {
   }
 
   #index(seqs: number[], { carried }: Job): void {
-    const store = this.#store
+    const store = this.store
     // Documents do not change, so nobody is notified.
     const { onChange } = store
     store.onChange = undefined
@@ -154,7 +151,7 @@ export class Reindex {
       for (const seq of seqs) {
         const prepared = this.#prepare(seq)
         if (prepared === undefined) continue
-        if (prepared.newFields.length > 0) this.#writer.addFields(prepared.newFields)
+        if (prepared.newFields.length > 0) this.writer.addFields(prepared.newFields)
         store.update(seq, prepared.draft, prepared.vectors, true)
         for (const slot of prepared.queued) store.pending.mark(slot, seq)
         for (const { table } of carried) store.sql.exec(`DELETE FROM ${table} WHERE seq = ?`, seq)
@@ -165,7 +162,7 @@ export class Reindex {
   }
 
   #prepare(seq: number) {
-    const store = this.#store
+    const store = this.store
     const draft = store.read([seq], true, true).get(seq)
     if (draft === undefined) return undefined
     this.#carry(seq, draft)
@@ -196,7 +193,7 @@ export class Reindex {
       if (vectors.get(field.name) || store.indexOf(field).get(seq) !== undefined) continue
       const text = embeddingText(field, plan, draft)
       if (text === undefined) continue
-      const made = this.#embedders.embedNow(field.field, text)
+      const made = this.embedders.embedNow(field.field, text)
       if (made === undefined) queued.push(field.slot as FieldSlot)
       else vectors.set(field.name, made)
     }
@@ -206,8 +203,8 @@ export class Reindex {
   /** Adds the vectors of dropped fields that a document has not got back yet. */
   #carry(seq: number, draft: Draft): void {
     for (const { name, table } of this.#job?.carried ?? []) {
-      const field = this.#store.plan.fields.find((plan) => plan.name === name)
-      const [row] = this.#store.sql
+      const field = this.store.plan.fields.find((plan) => plan.name === name)
+      const [row] = this.store.sql
         .exec<{ vector: ArrayBuffer }>(`SELECT vector FROM ${table} WHERE seq = ?`, seq)
         .toArray()
       if (row === undefined) continue

@@ -131,54 +131,45 @@ export function requireSources(plan: FieldPlan, sources: Plan, draft: Draft): vo
 // refused have rows too, until the document changes.
 
 export class PendingEmbeddings {
-  #sql: SqlStorage
-
   /** Called when a slot gets work, inside the transaction. */
   onMark: ((slot: number) => void) | undefined
 
-  constructor(sql: SqlStorage) {
-    this.#sql = sql
-  }
+  constructor(private readonly sql: SqlStorage) {}
 
   /** Records that a document needs a new vector. */
   mark({ slot }: FieldSlot, seq: number): void {
-    this.#sql.exec('INSERT OR IGNORE INTO pending_embeddings (slot, seq) VALUES (?, ?)', slot, seq)
-    this.#sql.exec('DELETE FROM refused_embeddings WHERE slot = ? AND seq = ?', slot, seq)
+    this.sql.exec('INSERT OR IGNORE INTO pending_embeddings (slot, seq) VALUES (?, ?)', slot, seq)
+    this.sql.exec('DELETE FROM refused_embeddings WHERE slot = ? AND seq = ?', slot, seq)
     this.onMark?.(slot)
   }
 
   /** Records that every document needs a new vector. */
   markAll({ slot }: FieldSlot): void {
-    this.#sql.exec('INSERT OR IGNORE INTO pending_embeddings (slot, seq) SELECT ?, seq FROM documents', slot)
+    this.sql.exec('INSERT OR IGNORE INTO pending_embeddings (slot, seq) SELECT ?, seq FROM documents', slot)
     this.onMark?.(slot)
   }
 
   /** Records that a document has its vector, or no longer needs one. */
   settle({ slot }: FieldSlot, seq: number): void {
-    this.#sql.exec('DELETE FROM pending_embeddings WHERE slot = ? AND seq = ?', slot, seq)
-    this.#sql.exec('DELETE FROM refused_embeddings WHERE slot = ? AND seq = ?', slot, seq)
+    this.sql.exec('DELETE FROM pending_embeddings WHERE slot = ? AND seq = ?', slot, seq)
+    this.sql.exec('DELETE FROM refused_embeddings WHERE slot = ? AND seq = ?', slot, seq)
   }
 
   /** Records that the model refused a document's text. */
   refuse(slot: FieldSlot, seq: number, error: string): void {
     this.settle(slot, seq)
-    this.#sql.exec(
-      'INSERT INTO refused_embeddings (slot, seq, error) VALUES (?, ?, ?)',
-      slot.slot,
-      seq,
-      error,
-    )
+    this.sql.exec('INSERT INTO refused_embeddings (slot, seq, error) VALUES (?, ?, ?)', slot.slot, seq, error)
   }
 
   has({ slot }: FieldSlot, seq: number): boolean {
-    const rows = this.#sql.exec('SELECT 1 FROM pending_embeddings WHERE slot = ? AND seq = ?', slot, seq)
+    const rows = this.sql.exec('SELECT 1 FROM pending_embeddings WHERE slot = ? AND seq = ?', slot, seq)
     return rows.toArray().length > 0
   }
 
   /** Documents that need a vector, oldest first. */
   next({ slot }: FieldSlot, limit: number): number[] {
     return columnOf<number>(
-      this.#sql,
+      this.sql,
       'SELECT seq FROM pending_embeddings WHERE slot = ? ORDER BY seq LIMIT ?',
       slot,
       limit,
@@ -187,7 +178,7 @@ export class PendingEmbeddings {
 
   /** How many vectors are pending, by slot. */
   counts(): Map<number, number> {
-    const rows = this.#sql.exec<{ slot: number; count: number }>(
+    const rows = this.sql.exec<{ slot: number; count: number }>(
       'SELECT slot, count(*) AS count FROM pending_embeddings GROUP BY slot',
     )
     return new Map(rows.toArray().map(({ slot, count }) => [slot, count]))
@@ -195,7 +186,7 @@ export class PendingEmbeddings {
 
   /** How many texts were refused, and one of them. */
   refused(): { count: number; id: string; error: string } | undefined {
-    const [row] = this.#sql
+    const [row] = this.sql
       .exec<{ count: number; id: string; error: string }>(
         `SELECT count(*) OVER () AS count, id, error FROM refused_embeddings JOIN documents USING (seq)
           ORDER BY slot, seq LIMIT 1`,
@@ -206,19 +197,19 @@ export class PendingEmbeddings {
 
   /** Makes all refused texts pending again. */
   retryRefused(): void {
-    this.#sql.exec(
+    this.sql.exec(
       'INSERT OR IGNORE INTO pending_embeddings (slot, seq) SELECT slot, seq FROM refused_embeddings',
     )
-    this.#sql.exec('DELETE FROM refused_embeddings')
+    this.sql.exec('DELETE FROM refused_embeddings')
   }
 
   forgetSlot({ slot }: FieldSlot): void {
-    this.#sql.exec('DELETE FROM pending_embeddings WHERE slot = ?', slot)
-    this.#sql.exec('DELETE FROM refused_embeddings WHERE slot = ?', slot)
+    this.sql.exec('DELETE FROM pending_embeddings WHERE slot = ?', slot)
+    this.sql.exec('DELETE FROM refused_embeddings WHERE slot = ?', slot)
   }
 
   clear(): void {
-    this.#sql.exec('DELETE FROM pending_embeddings')
-    this.#sql.exec('DELETE FROM refused_embeddings')
+    this.sql.exec('DELETE FROM pending_embeddings')
+    this.sql.exec('DELETE FROM refused_embeddings')
   }
 }

@@ -204,29 +204,27 @@ const unstoredBodies = once(() => new RowInsert('INSERT INTO unstored (seq, body
 
 /** The rows of one version of a schema. The caller forgets the values of changed documents that are in memory. */
 export class DocumentRows {
-  readonly #sql: SqlStorage
-  readonly #schema: StoredSchema
-  readonly #plan: Plan
   readonly #statements: Statements
   /** by id */
   #waiting = new Map<string, Insert>()
 
-  constructor(sql: SqlStorage, schema: StoredSchema, plan: Plan) {
-    this.#sql = sql
-    this.#schema = schema
-    this.#plan = plan
+  constructor(
+    private readonly sql: SqlStorage,
+    private readonly schema: StoredSchema,
+    private readonly plan: Plan,
+  ) {
     this.#statements = statementsFor(plan)
   }
 
   /** Computes the typed values of a document. */
   values(seq: number, draft: Draft) {
-    const rows = this.#plan.columns.map(({ fields }) => {
+    const rows = this.plan.columns.map(({ fields }) => {
       const row: SqlStorageValue[] = [seq]
-      for (const plan of fields) row.push(...scalarOf(plan, draft, this.#schema).map(bindable))
+      for (const plan of fields) row.push(...scalarOf(plan, draft, this.schema).map(bindable))
       return fitting(row)
     })
-    const lists = this.#plan.lists.map((plan) => listOf(plan, draft, this.#schema).map(fitting))
-    const keys = this.#plan.keyed.map((plan) => [plan.name, keysOf(plan, draft)] as const)
+    const lists = this.plan.lists.map((plan) => listOf(plan, draft, this.schema).map(fitting))
+    const keys = this.plan.keyed.map((plan) => [plan.name, keysOf(plan, draft)] as const)
     return {
       seq,
       /** a row for each `columns` table */
@@ -253,11 +251,11 @@ export class DocumentRows {
     const waiting = [...this.#waiting]
     this.#waiting.clear()
     documents().write(
-      this.#sql,
+      this.sql,
       waiting.map(([id, { values, body }]) => [values.seq, id, body]),
     )
     unstoredBodies().write(
-      this.#sql,
+      this.sql,
       waiting.flatMap(([, { values, unstored }]) => (unstored === undefined ? [] : [[values.seq, unstored]])),
     )
     this.write(waiting.map(([, { values }]) => values))
@@ -269,7 +267,7 @@ export class DocumentRows {
     for (const { seq, keys } of all) this.writeKeys(seq, keys)
     for (const [number, insert] of this.#statements.insertColumns.entries()) {
       insert.write(
-        this.#sql,
+        this.sql,
         all.map(({ rows }) => rows[number]!),
       )
     }
@@ -277,7 +275,7 @@ export class DocumentRows {
       for (const { seq, lists } of all) {
         const list = lists[number]!
         if (list.length === 0) continue
-        for (const [from, json] of jsonParts(list)) this.#sql.exec(insert, seq, json, from)
+        for (const [from, json] of jsonParts(list)) this.sql.exec(insert, seq, json, from)
       }
     }
   }
@@ -285,8 +283,8 @@ export class DocumentRows {
   /** Replaces a document's join keys in some fields. */
   writeKeys(seq: number, keys: Values['keys']): void {
     for (const [field, values] of keys) {
-      this.#sql.exec('DELETE FROM join_keys WHERE seq = ? AND field = ?', seq, field)
-      this.#sql.exec(
+      this.sql.exec('DELETE FROM join_keys WHERE seq = ? AND field = ?', seq, field)
+      this.sql.exec(
         'INSERT OR IGNORE INTO join_keys (field, key, seq) SELECT ?, value, ? FROM json_each(?)',
         field,
         seq,

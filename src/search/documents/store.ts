@@ -470,9 +470,6 @@ interface TextEntry {
  * documents that it has in memory.
  */
 class TextEntries {
-  readonly #sql: SqlStorage
-  readonly #schema: StoredSchema
-  readonly #plan: Plan
   readonly #terms: Terms
   /** each column, and the numbers of its texts */
   readonly #columns: [column: string, texts: number[]][]
@@ -482,10 +479,12 @@ class TextEntries {
   readonly tables: TextTables
   #waiting: { entry: TextEntry; isNew: boolean }[] = []
 
-  constructor(sql: SqlStorage, schema: StoredSchema, plan: Plan, tables = PRESENT) {
-    this.#sql = sql
-    this.#schema = schema
-    this.#plan = plan
+  constructor(
+    private readonly sql: SqlStorage,
+    private readonly schema: StoredSchema,
+    private readonly plan: Plan,
+    tables = PRESENT,
+  ) {
     this.tables = tables
     this.#terms = new Terms(sql)
     this.#columns = [...Map.groupBy(plan.text.keys(), (number) => textColumn(plan.text[number]!.slot!))]
@@ -497,7 +496,7 @@ class TextEntries {
   }
 
   texts(draft: Draft): Texts {
-    return this.#plan.text.map((field) => textOf(field, draft))
+    return this.plan.text.map((field) => textOf(field, draft))
   }
 
   /**
@@ -531,7 +530,7 @@ class TextEntries {
     )
     for (const [slot, found] of infixes) {
       addInfixWords(
-        this.#sql,
+        this.sql,
         slot,
         found.flatMap(([, words]) => words),
       )
@@ -539,10 +538,10 @@ class TextEntries {
     for (const { table } of [STEMS, WORDS]) {
       const insert = table === STEMS.table ? this.#insertStems : this.#insertWords
       for (const { entry, isNew } of waiting) {
-        if (!isNew) this.#sql.exec(`DELETE FROM ${this.tables[table]} WHERE rowid = ?`, entry.seq)
+        if (!isNew) this.sql.exec(`DELETE FROM ${this.tables[table]} WHERE rowid = ?`, entry.seq)
         if (entry.columns === undefined) continue
         const texts = table === STEMS.table ? entry.columns.stems : entry.columns.words
-        this.#sql.exec(insert, entry.seq, ...texts)
+        this.sql.exec(insert, entry.seq, ...texts)
       }
     }
     this.#terms.add(waiting.flatMap(({ entry }) => entry.columns?.words ?? []))
@@ -551,18 +550,17 @@ class TextEntries {
 
   remove(seq: number): void {
     this.flush()
-    for (const table of Object.values(this.tables))
-      this.#sql.exec(`DELETE FROM ${table} WHERE rowid = ?`, seq)
+    for (const table of Object.values(this.tables)) this.sql.exec(`DELETE FROM ${table} WHERE rowid = ?`, seq)
   }
 
   clear(): void {
     this.#waiting = []
     for (const table of Object.values(this.tables)) {
-      this.#sql.exec(`INSERT INTO ${table} (${table}) VALUES ('delete-all')`)
+      this.sql.exec(`INSERT INTO ${table} (${table}) VALUES ('delete-all')`)
     }
-    this.#sql.exec(`DELETE FROM ${TERMS}`)
+    this.sql.exec(`DELETE FROM ${TERMS}`)
     this.#terms.reset()
-    for (const { slot } of this.#plan.text) if (slot?.infix) clearInfixIndex(this.#sql, slot)
+    for (const { slot } of this.plan.text) if (slot?.infix) clearInfixIndex(this.sql, slot)
   }
 
   #prepared(index: TextIndex, texts: Texts): (string | null)[] {
@@ -570,8 +568,8 @@ class TextEntries {
       const found = numbers.flatMap((number) => {
         const text = texts[number]
         if (text === undefined) return []
-        const { field, slot } = this.#plan.text[number]!
-        return [{ text, code: textCode(slot!), analyzer: analyzerOf(index, rulesOf(this.#schema, field)) }]
+        const { field, slot } = this.plan.text[number]!
+        return [{ text, code: textCode(slot!), analyzer: analyzerOf(index, rulesOf(this.schema, field)) }]
       })
       const [first] = found
       if (first === undefined) return null
@@ -580,10 +578,10 @@ class TextEntries {
   }
 
   #infixWords(texts: Texts): [FieldSlot, string[]][] {
-    return this.#plan.text.flatMap(({ slot, field }, number): [FieldSlot, string[]][] => {
+    return this.plan.text.flatMap(({ slot, field }, number): [FieldSlot, string[]][] => {
       const text = texts[number]
       if (!slot?.infix || text === undefined) return []
-      const words = analyzerOf(WORDS, rulesOf(this.#schema, field)).tokenize(text)
+      const words = analyzerOf(WORDS, rulesOf(this.schema, field)).tokenize(text)
       return [[slot, words.map((word) => word.text)]]
     })
   }

@@ -50,23 +50,13 @@ interface Prepared {
 type Seqs = Map<string, number>
 
 export class Writer {
-  #storage: DurableObjectStorage
-  #store: Store
-  #embedders: Embedders
-  #onTextRebuilt: () => void
-
   /** @param onTextRebuilt the full-text indexes were recreated empty, and every document has to be indexed again */
   constructor(
-    storage: DurableObjectStorage,
-    store: Store,
-    embedders: Embedders,
-    onTextRebuilt: () => void = () => {},
-  ) {
-    this.#storage = storage
-    this.#store = store
-    this.#embedders = embedders
-    this.#onTextRebuilt = onTextRebuilt
-  }
+    private readonly storage: DurableObjectStorage,
+    private readonly store: Store,
+    private readonly embedders: Embedders,
+    private readonly onTextRebuilt: () => void = () => {},
+  ) {}
 
   /**
    * Writes a batch in one transaction. A refused document does not affect the others.
@@ -76,11 +66,11 @@ export class Writer {
   write(items: Incoming[], origin: Origin = {}): (Written | ApiError)[] {
     const parsed = items.map(parse)
     try {
-      return this.#storage.transactionSync(() => this.#commit(parsed))
+      return this.storage.transactionSync(() => this.#commit(parsed))
     } catch (error) {
       // No known input leads here. If one does, it must not fail the rest of the batch.
-      logFault(this.#store.schema.name, 'batch', origin, error)
-      this.#store.reset()
+      logFault(this.store.schema.name, 'batch', origin, error)
+      this.store.reset()
       return items.map((item) => this.#commitAlone(parse(item), origin))
     }
   }
@@ -93,7 +83,7 @@ export class Writer {
    */
   writeTogether(items: Incoming[], before: () => boolean, after: (ids: string[]) => void): void {
     const parsed = items.map(parse)
-    this.#store.transact(this.#storage, () => {
+    this.store.transact(this.storage, () => {
       if (!before()) return
       const ids = this.#commit(parsed).map((result) => {
         if (result instanceof ApiError) throw result
@@ -105,10 +95,10 @@ export class Writer {
 
   #commitAlone(item: Parsed, origin: Origin): Written | ApiError {
     try {
-      return this.#storage.transactionSync(() => this.#commit([item])[0] as Written | ApiError)
+      return this.storage.transactionSync(() => this.#commit([item])[0] as Written | ApiError)
     } catch (error) {
-      logFault(this.#store.schema.name, 'document', origin, error)
-      this.#store.reset()
+      logFault(this.store.schema.name, 'document', origin, error)
+      this.store.reset()
       return storageFull(error) ?? new ApiError(500, 'The document could not be written.')
     }
   }
@@ -116,32 +106,32 @@ export class Writer {
   #commit(items: Parsed[]): (Written | ApiError)[] {
     const seqs = this.#seqsOf(items)
     const results = items.map((item) => collect(() => this.#writeOne(item, seqs)))
-    this.#store.finish()
+    this.store.finish()
     return results
   }
 
   #writeOne(item: Parsed, seqs: Seqs): Written {
     const prepared = this.#prepare(item, seqs)
-    this.#store.requireRoom(prepared.seq, prepared.vectors)
+    this.store.requireRoom(prepared.seq, prepared.vectors)
     if (prepared.newFields.length > 0) this.addFields(prepared.newFields)
     const { draft, vectors } = prepared
     const { id } = draft
     if (prepared.seq !== undefined) {
-      this.#store.update(prepared.seq, draft, vectors)
+      this.store.update(prepared.seq, draft, vectors)
       this.#replaceVectors(prepared.seq, prepared)
       return { seq: prepared.seq, id }
     }
-    const seq = this.#store.insert(draft, vectors)
-    for (const { slot } of prepared.queued) this.#store.pending.mark(slot as FieldSlot, seq)
+    const seq = this.store.insert(draft, vectors)
+    for (const { slot } of prepared.queued) this.store.pending.mark(slot as FieldSlot, seq)
     seqs.set(id, seq)
     return { seq, id }
   }
 
   /** Removes a vector whose text has changed: no search may find a document by its old text. */
   #replaceVectors(seq: number, { queued, settled }: Prepared): void {
-    const { pending } = this.#store
+    const { pending } = this.store
     for (const plan of queued) {
-      this.#store.indexOf(plan).remove(seq)
+      this.store.indexOf(plan).remove(seq)
       pending.mark(plan.slot as FieldSlot, seq)
     }
     for (const { slot } of settled) pending.settle(slot as FieldSlot, seq)
@@ -149,8 +139,8 @@ export class Writer {
 
   /** Adds fields that were detected in a document. @throws ApiError 400 past the limit of string fields */
   addFields(fields: Field[]): void {
-    this.#store.flush()
-    const schema: StoredSchema = structuredClone(this.#store.schema)
+    this.store.flush()
+    const schema: StoredSchema = structuredClone(this.store.schema)
     let added = fields
     // The detected field replaces a definition without a type.
     const untyped = new Set(
@@ -166,13 +156,13 @@ export class Writer {
     // Check this before any table changes. If this document is refused, the transaction continues and would keep the
     // changes.
     textColumnsFor([...schema.fields, ...added])
-    for (const field of added) addField(this.#store.sql, schema, field)
+    for (const field of added) addField(this.store.sql, schema, field)
     if (outgrowsTextIndex(schema)) {
-      this.#store.discardFormer()
-      rebuildTextIndex(this.#store.sql, schema)
-      this.#onTextRebuilt()
+      this.store.discardFormer()
+      rebuildTextIndex(this.store.sql, schema)
+      this.onTextRebuilt()
     }
-    this.#store.saveSchema(schema)
+    this.store.saveSchema(schema)
   }
 
   #seqsOf(items: Parsed[]): Seqs {
@@ -181,12 +171,12 @@ export class Writer {
       const own = !(draft instanceof ApiError) && Object.hasOwn(draft, 'id') && draft.id
       return typeof own === 'string' ? own.toWellFormed() : []
     })
-    return ids.length === 0 ? new Map() : this.#store.find(ids)
+    return ids.length === 0 ? new Map() : this.store.find(ids)
   }
 
   /** @throws ApiError for a document that is refused */
   #prepare(item: Parsed, seqs: Seqs): Prepared {
-    const store = this.#store
+    const store = this.store
     if (item.draft instanceof ApiError) throw item.draft
     const { draft } = item
     const named = this.#identify(item, draft)
@@ -265,7 +255,7 @@ export class Writer {
       old !== undefined &&
       seq !== undefined &&
       embeddingText(field, plan, old) === text &&
-      this.#store.indexOf(field).get(seq) !== undefined
+      this.store.indexOf(field).get(seq) !== undefined
     for (const field of plan.embedded) {
       // The sources that a document must have are those of the replacement.
       const next = plan.replacing.find(({ name }) => name === field.name)
@@ -273,7 +263,7 @@ export class Writer {
       const text = embeddingText(field, plan, whole)
       if (text !== undefined && !vectors.has(field.name) && isKept(field, text)) continue
       const sent = vectors.get(field.name)
-      const made = sent ?? (text === undefined ? undefined : this.#embedders.embedNow(field.field, text))
+      const made = sent ?? (text === undefined ? undefined : this.embedders.embedNow(field.field, text))
       if (made) vectors.set(field.name, made)
       else if (text === undefined) vectors.set(field.name, null)
       else vectors.delete(field.name)

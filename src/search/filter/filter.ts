@@ -103,8 +103,6 @@ const ROWS_A_TEXT_CLAUSE = 6
 const AT_ONCE = 100
 
 export class Filter {
-  readonly #schema: StoredSchema
-  readonly #joins: JoinedDocuments | undefined
   readonly #select: Select | undefined
   readonly #forms = new Map<string, FormOf>()
 
@@ -113,9 +111,11 @@ export class Filter {
    * @param joins the results of the filter's joins; without them a join is refused
    * @throws ApiError 400 with Typesense's messages
    */
-  constructor(schema: StoredSchema, filter: string | FilterNode, joins?: JoinedDocuments) {
-    this.#schema = schema
-    this.#joins = joins
+  constructor(
+    private readonly schema: StoredSchema,
+    filter: string | FilterNode,
+    private readonly joins?: JoinedDocuments,
+  ) {
     const tree = typeof filter === 'string' ? parseFilter(filter) : filter
     this.#select = tree && this.#of(tree)
   }
@@ -130,7 +130,7 @@ export class Filter {
     if (this.#select === undefined) return offsets
     const columns = new Map<Field, Column>()
     const blockOf = (field: Field, wanted: Offsets) => {
-      const column = columns.get(field) ?? source.columns.columns(this.#schema, [field])[0]!
+      const column = columns.get(field) ?? source.columns.columns(this.schema, [field])[0]!
       columns.set(field, column)
       return source.columns.block(source.sql, column, number, source.read, wanted)
     }
@@ -138,16 +138,16 @@ export class Filter {
   }
 
   #of(node: FilterNode): Select {
-    if (node.kind === 'join') return paced(this.#join(node), costOf(this.#schema, node))
+    if (node.kind === 'join') return paced(this.#join(node), costOf(this.schema, node))
     if (node.kind === 'object') return this.#reading('and', [node])
     if (node.kind === 'clause') {
       if (node.field === 'id') return idSelect(node)
-      const field = filterField(this.#schema, node.field, node)
+      const field = filterField(this.schema, node.field, node)
       if (!hasValues(field)) return this.#reading('and', [node])
-      const select = clauseSelect(this.#schema, field, node)
+      const select = clauseSelect(this.schema, field, node)
       return paced(
         (block, offsets) => select(offsets, block.blockOf(field, offsets)),
-        costOf(this.#schema, node),
+        costOf(this.schema, node),
       )
     }
     const [reading, children]: [FilterNode[], Select[]] = [[], []]
@@ -163,12 +163,12 @@ export class Filter {
   #reads(node: FilterNode): boolean {
     if (node.kind === 'and' || node.kind === 'or') return node.children.some((child) => this.#reads(child))
     if (node.kind !== 'clause') return node.kind === 'object'
-    const field = node.field === 'id' ? undefined : findField(this.#schema, node.field)
+    const field = node.field === 'id' ? undefined : findField(this.schema, node.field)
     return field !== undefined && !hasValues(field)
   }
 
   #join(join: FilterJoin): Select {
-    const seqs = joinedBy(this.#joins, join)
+    const seqs = joinedBy(this.joins, join)
     return ({ number }, offsets) => {
       const joined = new Uint8Array(BLOCK)
       const low = number * BLOCK
@@ -226,13 +226,13 @@ export class Filter {
       return ({ whole }) => objectsAt(whole(), path).some(passes)
     }
     const clause = node as FilterClause
-    const field = filterField(this.#schema, clause.field, clause)
+    const field = filterField(this.schema, clause.field, clause)
     const passes = this.#values(field, clause)
     return (document) => passes(document.texts(field))
   }
 
   #objectClause(path: string, clause: FilterClause): ValuesTest {
-    const field = filterField(this.#schema, `${path}.${clause.field}`, clause)
+    const field = filterField(this.schema, `${path}.${clause.field}`, clause)
     // The values of such fields are in one list for the whole document, not by object.
     if (!field.store) {
       throw filterError(field.name, 'A field with `store: false` cannot be filtered inside of an object.')
@@ -244,9 +244,9 @@ export class Filter {
   }
 
   #values(field: Field, clause: FilterClause): ValuesTest {
-    const formOf = this.#forms.get(field.name) ?? formsOf(this.#schema, field)
+    const formOf = this.#forms.get(field.name) ?? formsOf(this.schema, field)
     this.#forms.set(field.name, formOf)
-    return clauseTest(this.#schema, field, clause, formOf)
+    return clauseTest(this.schema, field, clause, formOf)
   }
 
   /** What every document that passes meets, and takes less time than to read the documents; undefined if there is nothing. */
@@ -258,8 +258,8 @@ export class Filter {
     }
     if (node.kind === 'clause') {
       if (node.values.length > MOST_VALUES) return undefined
-      const field = filterField(this.#schema, node.field, node)
-      const match = isString(field) ? indexedWords(this.#schema, field, node) : undefined
+      const field = filterField(this.schema, node.field, node)
+      const match = isString(field) ? indexedWords(this.schema, field, node) : undefined
       return match === undefined ? undefined : matching(match)
     }
     if (node.kind === 'join' || node.children.length > MOST_NARROWING) return undefined

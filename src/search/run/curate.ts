@@ -34,18 +34,19 @@ const ROWS_A_RULE = 16
 
 /** The query while rules change it. */
 class Query {
-  readonly #rules: TokenRules
   #tokens: Token[] = []
   text: string
 
-  constructor(text: string, rules: TokenRules) {
-    this.#rules = rules
+  constructor(
+    text: string,
+    private readonly rules: TokenRules,
+  ) {
     this.text = text
     this.#read()
   }
 
   #read(): void {
-    this.#tokens = this.text.trim() === EVERYTHING ? [] : comparedTokens(this.text, this.#rules)
+    this.#tokens = this.text.trim() === EVERYTHING ? [] : comparedTokens(this.text, this.rules)
   }
 
   /** the words that rules are compared with */
@@ -64,7 +65,7 @@ class Query {
       at = end
     }
     this.text = (text + this.text.slice(at)).replace(/\s+/g, ' ').trim()
-    if (comparedTokens(this.text, this.#rules).length === 0) this.text = EVERYTHING
+    if (comparedTokens(this.text, this.rules).length === 0) this.text = EVERYTHING
     this.#read()
   }
 }

@@ -71,7 +71,6 @@ export class Joins {
   readonly scope: SearchScope
   /** for `Filter`: the filter's joins, evaluated */
   readonly documents = new Map<string, ArrayLike<number>>()
-  readonly #context: Searched
   readonly #until: number
   readonly #depth: number
   readonly #caller: AbortSignal | undefined
@@ -87,7 +86,7 @@ export class Joins {
    * @param trusted the part of the filter that comes from a scoped key's own joins
    */
   constructor(
-    context: Searched,
+    private readonly context: Searched,
     params: SearchParameters,
     scope: SearchScope,
     {
@@ -98,7 +97,6 @@ export class Joins {
     }: { until: number; depth: number; caller?: AbortSignal | undefined; trusted?: string | undefined },
   ) {
     requireFew(params)
-    this.#context = context
     this.scope = scope
     this.#until = until
     this.#depth = depth
@@ -112,7 +110,7 @@ export class Joins {
   }
 
   get #port(): JoinPort {
-    const { port } = this.#context
+    const { port } = this.context
     if (port === undefined) throw new ApiError(400, 'This collection cannot be joined.')
     return port
   }
@@ -170,7 +168,7 @@ export class Joins {
   }
 
   async #forward(place: JoinPlace): Promise<Relation | undefined> {
-    const field = await referring(this.#context.schema, place, this.#port.lookUp)
+    const field = await referring(this.context.schema, place, this.#port.lookUp)
     return field && { on: field.name, target: referenceOf(field).field, array: isArray(field) }
   }
 
@@ -183,7 +181,7 @@ export class Joins {
     this.#caller?.addEventListener('abort', leave)
     const asking = port.ask(place, {
       ticket,
-      asker: { objectId: port.objectId, name: this.#context.schema.name },
+      asker: { objectId: port.objectId, name: this.context.schema.name },
       target: forward?.target,
       only: restriction(this.#own, (join) => this.isWith(join, place)) ?? '',
       scope: this.scope,
@@ -205,7 +203,7 @@ export class Joins {
     const relation = keysIn(on)
     for (const [turn, list] of jsonLists(keys, KEYS_A_TURN).entries()) {
       if (turn > 0) await scheduler.wait(0)
-      const rows = this.#context.sql.exec<{ seq: number }>(
+      const rows = this.context.sql.exec<{ seq: number }>(
         `SELECT k.seq FROM ${relation.sql} k WHERE k.key IN (SELECT value FROM json_each(?))`,
         ...relation.bindings,
         list,
@@ -219,7 +217,7 @@ export class Joins {
   keysOf(seqs: readonly number[], on: string): { seq: number; key: string }[] {
     const relation = keysIn(on, 'seq')
     return jsonLists(seqs.map(String)).flatMap((list) =>
-      this.#context.sql
+      this.context.sql
         .exec<{ seq: number; key: string }>(
           `SELECT k.seq, json_quote(k.key) AS key FROM ${relation.sql} k WHERE k.seq IN (SELECT value FROM json_each(?))`,
           ...relation.bindings,

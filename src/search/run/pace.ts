@@ -173,10 +173,6 @@ export class Pace {
   cutoff = false
   /** how often others had a turn */
   pauses = 0
-  readonly #others: LongSearches
-  readonly #limit: number
-  readonly #check: () => void
-  readonly #caller: AbortSignal | undefined
   readonly #started = performance.now()
   #since = this.#started
   #rows = 0
@@ -190,16 +186,11 @@ export class Pace {
    * @param caller aborts when it has left: the search then ends at its next pause
    */
   constructor(
-    others: LongSearches,
-    limit: number = CUTOFF_MS,
-    check: () => void = () => {},
-    caller?: AbortSignal,
-  ) {
-    this.#others = others
-    this.#limit = limit
-    this.#check = check
-    this.#caller = caller
-  }
+    private readonly others: LongSearches,
+    private readonly limit: number = CUTOFF_MS,
+    private readonly check: () => void = () => {},
+    private readonly caller?: AbortSignal,
+  ) {}
 
   /** Runs a query and counts the rows it reads. @throws ApiError 422 for a value that SQLite does not take */
   readonly query = <Row extends object>(sql: SqlStorage, { sql: text, bindings }: SqlFragment): Row[] => {
@@ -238,7 +229,7 @@ export class Pace {
   }
 
   get slice(): Slice {
-    return this.#others.slice
+    return this.others.slice
   }
 
   /** The part of the present slice that is used up; 1 is all of it. */
@@ -257,10 +248,10 @@ export class Pace {
     const { used } = this
     if (used < 1 && (next === 0 || used + Math.min(1, next) < 1 + MOST_OVER)) return !this.cutoff
     if (!this.#isLong && !this.cutoff) {
-      this.#isLong = await this.#others.enter(this.#left)
+      this.#isLong = await this.others.enter(this.#left)
       this.cutoff = !this.#isLong
     }
-    await this.#others.turn()
+    await this.others.turn()
     this.#goOn()
     this.cutoff ||= this.#left <= 0
     return !this.cutoff
@@ -291,19 +282,19 @@ export class Pace {
   #goOn(): void {
     this.#ends = undefined
     this.pauses++
-    if (this.#caller?.aborted) throw new Gone()
-    this.#check()
+    if (this.caller?.aborted) throw new Gone()
+    this.check()
     this.#since = performance.now()
     this.#rows = 0
   }
 
   /** Always call this at the end. */
   end(): void {
-    if (this.#isLong) this.#others.leave()
+    if (this.#isLong) this.others.leave()
     this.#isLong = false
   }
 
   get #left(): number {
-    return this.#limit - (performance.now() - this.#started)
+    return this.limit - (performance.now() - this.#started)
   }
 }

@@ -269,18 +269,15 @@ interface KeptBlock {
 
 /** The cached matches of one expression. */
 export class KeptMatches {
-  readonly #memory: MatchMemory
   readonly #blocks = new Map<number, KeptBlock>()
   bytes = 0
 
-  constructor(memory: MatchMemory) {
-    this.#memory = memory
-  }
+  constructor(private readonly memory: MatchMemory) {}
 
   /** A block; undefined if its matches are not known. */
   block(number: number): KeptBlock | undefined {
     const block = this.#blocks.get(number)
-    return block !== undefined && block.writes >= this.#memory.lastWrite(number) ? block : undefined
+    return block !== undefined && block.writes >= this.memory.lastWrite(number) ? block : undefined
   }
 
   /** Adds a block. `MatchMemory.keep` keeps it. @param block its `writes` are those of the memory before it was read */

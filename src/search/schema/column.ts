@@ -275,13 +275,14 @@ interface Forms {
 export class Words {
   /** A number is the place of a long string, which is read when it is asked for. */
   readonly texts: readonly (string | number)[]
-  readonly #forms: Forms
   readonly #norms: string[] = []
 
   /** @param texts the first one is not used */
-  constructor(texts: readonly (string | number)[], forms: Forms) {
+  constructor(
+    texts: readonly (string | number)[],
+    private readonly forms: Forms,
+  ) {
     this.texts = texts
-    this.#forms = forms
   }
 
   get size(): number {
@@ -290,14 +291,14 @@ export class Words {
 
   text(id: number): string {
     const text = this.texts[id]!
-    return typeof text === 'string' ? text : this.#forms.long(text)
+    return typeof text === 'string' ? text : this.forms.long(text)
   }
 
   /** The normal form of a string (text/terms.ts). */
   norm(id: number): string {
     const known = this.#norms[id]
     if (known !== undefined) return known
-    const norm = this.#forms.form(this.text(id))
+    const norm = this.forms.form(this.text(id))
     if (typeof this.texts[id] === 'string') this.#norms[id] = norm
     return norm
   }
@@ -348,14 +349,10 @@ export const PRESENT = -1
 
 /** The packed blocks of a collection. */
 export class PackedColumns {
-  readonly #sql: SqlStorage
-
-  constructor(sql: SqlStorage) {
-    this.#sql = sql
-  }
+  constructor(private readonly sql: SqlStorage) {}
 
   read(block: number, slot: number): ArrayBuffer | undefined {
-    const [row] = this.#sql
+    const [row] = this.sql
       .exec<{ packed: ArrayBuffer }>(
         'SELECT packed FROM packed_columns WHERE block = ? AND slot = ?',
         block,
@@ -366,7 +363,7 @@ export class PackedColumns {
   }
 
   write(block: number, slot: number, packed: ArrayBuffer): void {
-    this.#sql.exec(
+    this.sql.exec(
       'INSERT OR REPLACE INTO packed_columns (block, slot, packed) VALUES (?, ?, ?)',
       block,
       slot,
@@ -376,11 +373,11 @@ export class PackedColumns {
 
   /** @returns the slots that were packed */
   remove(block: number): number[] {
-    return columnOf<number>(this.#sql, 'DELETE FROM packed_columns WHERE block = ? RETURNING slot', block)
+    return columnOf<number>(this.sql, 'DELETE FROM packed_columns WHERE block = ? RETURNING slot', block)
   }
 
   removeAll(): void {
-    this.#sql.exec('DELETE FROM packed_columns')
+    this.sql.exec('DELETE FROM packed_columns')
   }
 }
 

@@ -23,7 +23,6 @@ interface MarkedText {
 const keyOf = (word: string): number => word.charCodeAt(0) * 65536 + (word.charCodeAt(1) || 0)
 
 export class WordMatcher {
-  #analyzer: Analyzer
   #exact = new Map<string, number>()
   #forms = new Map<string, number>()
   #beginnings: { text: string; form: string; word: number }[] = []
@@ -35,8 +34,10 @@ export class WordMatcher {
   // Stemming is the expensive part, and the documents of a page share words.
   #known = new Map<string, { word: number; length: number } | null>()
   /** @param analyzer that of the texts. Matchers of the same terms number their words alike, whatever the analyzer */
-  constructor(terms: Term[], analyzer: Analyzer) {
-    this.#analyzer = analyzer
+  constructor(
+    terms: Term[],
+    private readonly analyzer: Analyzer,
+  ) {
     const ids = new Map<string, number>()
     for (const term of terms) {
       const { tokens, prefix, corrections } = term
@@ -66,7 +67,7 @@ export class WordMatcher {
   /** Marks synonyms as the words that they stand for. */
   #addSynonyms(ids: number[], instead: Term[][]): void {
     for (const terms of instead) {
-      const words = terms.flatMap((term) => this.#analyzer.phrase(typed(term)).words)
+      const words = terms.flatMap((term) => this.analyzer.phrase(typed(term)).words)
       for (const [at, text] of words.entries()) {
         const id = ids[Math.min(at, ids.length - 1)]!
         if (!this.#exact.has(text)) this.#exact.set(text, id)
@@ -76,7 +77,7 @@ export class WordMatcher {
   }
 
   #addForm(word: string, id: number): void {
-    const form = this.#analyzer.form(word)
+    const form = this.analyzer.form(word)
     if (!this.#forms.has(form)) this.#forms.set(form, id)
     const key = keyOf(form)
     this.#trunks.set(key, [...(this.#trunks.get(key) ?? []), form.slice(0, -1)])
@@ -96,7 +97,7 @@ export class WordMatcher {
   }
 
   #compare(token: string): { word: number; length: number } | undefined {
-    const form = this.#analyzer.form(token)
+    const form = this.analyzer.form(token)
     const exact = this.#exact.get(token) ?? this.#forms.get(form)
     if (exact !== undefined) return { word: exact, length: token.length }
     for (const { text, form: begun, word } of this.#beginnings) {
@@ -110,7 +111,7 @@ export class WordMatcher {
   /** The tokens of a text, and those that match. */
   read(text: string): MarkedText {
     // A page of hits can hold hundreds of thousands of words, nearly all plain ASCII. No strings are made for those.
-    const { classes } = this.#analyzer
+    const { classes } = this.analyzer
     const isPlain = classes !== undefined && /^[\0-\x7f]*$/.test(text)
     return isPlain ? this.#readPlain(text, classes) : this.#readTokens(text)
   }
@@ -121,7 +122,7 @@ export class WordMatcher {
     const marks: Mark[] = []
     const lower = text.toLowerCase()
     const length = lower.length
-    const { mostLetters } = this.#analyzer
+    const { mostLetters } = this.analyzer
     const keys = this.#everyWord ? undefined : this.#trunks
     for (let at = 0; at < length; at++) {
       const first = lower.charCodeAt(at)
@@ -141,7 +142,7 @@ export class WordMatcher {
       if (keys === undefined || keys.has(first * 65536 + second)) {
         const isWhole = parts === end - start && parts <= mostLetters
         const word = lower.slice(start, end)
-        const match = this.match(isWhole ? word : this.#analyzer.phrase(word).words[0]!)
+        const match = this.match(isWhole ? word : this.analyzer.phrase(word).words[0]!)
         if (match !== undefined) {
           // If all letters of a cut word match, the mark ends where the whole word ends.
           const isAll = match.length >= Math.min(parts, mostLetters)
@@ -157,7 +158,7 @@ export class WordMatcher {
 
   #readTokens(text: string): MarkedText {
     const marked: MarkedText = { starts: [], ends: [], marks: [] }
-    for (const [index, token] of this.#analyzer.tokenize(text).entries()) {
+    for (const [index, token] of this.analyzer.tokenize(text).entries()) {
       marked.starts.push(token.start)
       marked.ends.push(token.end)
       const match = this.match(token.text)
@@ -191,15 +192,16 @@ type FieldRules = Pick<SearchedColumn, 'analyzer' | 'prefix' | 'typos'>
 
 /** Matchers of the same terms for texts of different fields. */
 export class Matchers {
-  #terms: Term[]
   #rulesOf: (field: string) => FieldRules
   #made = new Map<Analyzer, Map<string, WordMatcher>>()
   /** how many different words to look for */
   readonly words: number
 
   /** @param rules those of a field by its name */
-  constructor(terms: Term[], rules: (field: string) => FieldRules) {
-    this.#terms = terms
+  constructor(
+    private readonly terms: Term[],
+    rules: (field: string) => FieldRules,
+  ) {
     this.#rulesOf = rules
     this.words = new Set(terms.flatMap(({ tokens }) => tokens)).size
   }
@@ -210,7 +212,7 @@ export class Matchers {
     const made = this.#made.get(analyzer) ?? new Map<string, WordMatcher>()
     this.#made.set(analyzer, made)
     const key = `${prefix} ${typos}`
-    const matcher = made.get(key) ?? new WordMatcher(termsFor(this.#terms, rules), analyzer)
+    const matcher = made.get(key) ?? new WordMatcher(termsFor(this.terms, rules), analyzer)
     made.set(key, matcher)
     return matcher
   }

@@ -32,21 +32,18 @@ const MOST_SLOTS = 1 << 17
  * hashes, and makes no strings of them: 4 µs a kilobyte instead of 15.
  */
 export class Terms {
-  readonly #sql: SqlStorage
   // Open addressing: two numbers a slot, zeros for none.
   #slots = new Int32Array(2 * FEWEST_SLOTS)
   #known = 0
 
-  constructor(sql: SqlStorage) {
-    this.#sql = sql
-  }
+  constructor(private readonly sql: SqlStorage) {}
 
   /** @param texts words separated by blanks, as for word_index */
   add(texts: readonly (string | null)[]): void {
     const added: string[] = []
     for (const text of texts) if (text !== null) this.#collect(text, added)
     for (let from = 0; from < added.length; from += AT_ONCE) {
-      this.#sql.exec(
+      this.sql.exec(
         `INSERT OR IGNORE INTO ${TERMS} (term) SELECT value FROM json_each(?)`,
         JSON.stringify(added.slice(from, from + AT_ONCE)),
       )

@@ -170,17 +170,14 @@ export class Embedders {
 // The vector indexes of one collection, a slot each, and the memory that they share.
 
 export class VectorFields {
-  #from: VectorIndexes
   #indexes = new Map<number, VectorIndex>()
 
-  constructor(from: VectorIndexes) {
-    this.#from = from
-  }
+  constructor(private readonly from: VectorIndexes) {}
 
   index(field: Field, slot: FieldSlot): VectorIndex {
     let index = this.#indexes.get(slot.slot)
     if (index === undefined) {
-      index = this.#from.index(field, slot)
+      index = this.from.index(field, slot)
       this.#indexes.set(slot.slot, index)
     }
     return index
@@ -188,19 +185,19 @@ export class VectorFields {
 
   /** Call this when the vectors of a slot are no longer needed, before their table is dropped. */
   retire({ slot }: FieldSlot): void {
-    this.#from.retire(slot)
+    this.from.retire(slot)
     this.#indexes.get(slot)?.reset()
     this.#indexes.delete(slot)
   }
 
   /** Call this in the transaction that changes the fields. */
   describe(schema: StoredSchema): void {
-    this.#from.describe(schema)
+    this.from.describe(schema)
   }
 
   /** Calls `write`, which changes values that a document can be filtered by. */
   rewrite(seq: number, write: () => void): void {
-    this.#from.rewrite(seq, write)
+    this.from.rewrite(seq, write)
   }
 
   /** Packs what was written. Belongs in the transaction. */

@@ -169,12 +169,13 @@ const DEVIATIONS = 4
 /** What a block's vectors are compared with. */
 export class Query {
   readonly measure: Measure
-  readonly #vector: Float32Array
   readonly #stride: number
   #whole: Quantized | undefined
 
-  constructor(vector: Float32Array, measure: Measure) {
-    this.#vector = vector
+  constructor(
+    private readonly vector: Float32Array,
+    measure: Measure,
+  ) {
     this.measure = measure
     this.#stride = wholeLanes(measure.dimensions)
   }
@@ -182,7 +183,7 @@ export class Query {
   /** The query as int8, beside a centre. It is kept, since other searches compute between two blocks. */
   from(centre: Float32Array | undefined): Quantized {
     if (centre === undefined && this.#whole !== undefined) return this.#whole
-    const { int8, ...rest } = quantized(this.#vector, this.#stride, centre)
+    const { int8, ...rest } = quantized(this.vector, this.#stride, centre)
     const own = { ...rest, int8: int8.slice() }
     if (centre === undefined) this.#whole = own
     return own

@@ -131,10 +131,8 @@ const [READ_A_ROW, COMPARED_A_ROW] = [512, 2_048]
 const [KEPT_BLOCK, READ_BLOCK] = [3, 16]
 
 export class ScannedIndex implements VectorIndex {
-  readonly #sql: SqlStorage
   readonly #vectors: string
   readonly #packed: string
-  readonly #measure: Measure
   /** sequence numbers of a block */
   readonly #span: number
   /** by the number of a block */
@@ -148,11 +146,14 @@ export class ScannedIndex implements VectorIndex {
   /** cached: counting the rows of a large table takes as long as a search */
   #size: number | undefined
 
-  constructor(sql: SqlStorage, slot: FieldSlot, measure: Measure, memory?: Memory) {
-    this.#sql = sql
+  constructor(
+    protected readonly sql: SqlStorage,
+    slot: FieldSlot,
+    private readonly measure: Measure,
+    memory?: Memory,
+  ) {
     this.#vectors = vectorsTable(slot)
     this.#packed = packedTable(slot)
-    this.#measure = measure
     this.#span = spanOf(measure)
     this.#blocks = new Kept(memory)
   }
@@ -160,7 +161,7 @@ export class ScannedIndex implements VectorIndex {
   put(seq: number, vector: Float32Array): void {
     const added = this.has(seq) ? 0 : 1
     const size = this.size
-    this.#sql.exec(`INSERT OR REPLACE INTO ${this.#vectors} (seq, vector) VALUES (?, ?)`, seq, toBlob(vector))
+    this.sql.exec(`INSERT OR REPLACE INTO ${this.#vectors} (seq, vector) VALUES (?, ?)`, seq, toBlob(vector))
     this.#changes.set(seq, vector)
     this.#size = size + added
   }
@@ -168,7 +169,7 @@ export class ScannedIndex implements VectorIndex {
   remove(seq: number): void {
     if (!this.has(seq)) return
     const size = this.size
-    this.#sql.exec(`DELETE FROM ${this.#vectors} WHERE seq = ?`, seq)
+    this.sql.exec(`DELETE FROM ${this.#vectors} WHERE seq = ?`, seq)
     this.#changes.set(seq, null)
     this.#size = size - 1
   }
@@ -180,12 +181,12 @@ export class ScannedIndex implements VectorIndex {
     for (const [number, changes] of byBlock) {
       const before = this.#read(number)
       const first = number * this.#span
-      const block = PackedVectors.with(before, first, new Map(changes), this.#measure)
+      const block = PackedVectors.with(before, first, new Map(changes), this.measure)
       if (block === undefined) {
-        this.#sql.exec(`DELETE FROM ${this.#packed} WHERE seq = ?`, first)
+        this.sql.exec(`DELETE FROM ${this.#packed} WHERE seq = ?`, first)
         this.#blocks.delete(number)
       } else {
-        this.#sql.exec(
+        this.sql.exec(
           `INSERT OR REPLACE INTO ${this.#packed} (seq, count, vectors) VALUES (?, ?, ?)`,
           first,
           block.count,
@@ -201,7 +202,7 @@ export class ScannedIndex implements VectorIndex {
   /** Packs all vectors anew from their rows, a batch at a time. */
   repack(): void {
     for (let after = -1; ; ) {
-      const rows = this.#sql
+      const rows = this.sql
         .exec<{ seq: number; vector: ArrayBuffer }>(
           `SELECT seq, vector FROM ${this.#vectors} WHERE seq > ? ORDER BY seq LIMIT ${READ_BATCH}`,
           after,
@@ -217,8 +218,8 @@ export class ScannedIndex implements VectorIndex {
 
   clear(): void {
     this.reset()
-    this.#sql.exec(`DELETE FROM ${this.#vectors}`)
-    this.#sql.exec(`DELETE FROM ${this.#packed}`)
+    this.sql.exec(`DELETE FROM ${this.#vectors}`)
+    this.sql.exec(`DELETE FROM ${this.#packed}`)
   }
 
   reset(): void {
@@ -229,11 +230,11 @@ export class ScannedIndex implements VectorIndex {
   }
 
   has(seq: number): boolean {
-    return hasRows(this.#sql, `SELECT 1 FROM ${this.#vectors} WHERE seq = ?`, seq)
+    return hasRows(this.sql, `SELECT 1 FROM ${this.#vectors} WHERE seq = ?`, seq)
   }
 
   get(seq: number): Float32Array | undefined {
-    const [row] = this.#sql
+    const [row] = this.sql
       .exec<{ vector: ArrayBuffer }>(`SELECT vector FROM ${this.#vectors} WHERE seq = ?`, seq)
       .toArray()
     return row && fromBlob(row.vector)
@@ -242,7 +243,7 @@ export class ScannedIndex implements VectorIndex {
   get size(): number {
     if (this.#size === undefined) {
       this.flush()
-      this.#size = this.#sql
+      this.#size = this.sql
         .exec<{ count: number }>(`SELECT total(count) AS count FROM ${this.#packed}`)
         .one().count
     }
@@ -250,7 +251,7 @@ export class ScannedIndex implements VectorIndex {
   }
 
   memory(vectors: number): number {
-    return vectorBytes(vectors, this.#measure.dimensions)
+    return vectorBytes(vectors, this.measure.dimensions)
   }
 
   nearest(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Neighbour[] {
@@ -266,7 +267,7 @@ export class ScannedIndex implements VectorIndex {
       return (yield* this.#measured(query, [...allowed])).slice(0, k)
     }
     const best = new BoundedHeap(sample)
-    const packed = new Query(query, this.#measure)
+    const packed = new Query(query, this.measure)
     for (const { block, isRead } of this.#all(wanted)) {
       block.offer(packed, best, allowed)
       const { byteLength } = block.bytes
@@ -315,13 +316,13 @@ export class ScannedIndex implements VectorIndex {
   }
 
   #readWhere(condition: string, seq: number): PackedVectors | undefined {
-    const [row] = this.#sql
+    const [row] = this.sql
       .exec<{ seq: number; vectors: ArrayBuffer }>(
         `SELECT seq, vectors FROM ${this.#packed} WHERE ${condition}`,
         seq,
       )
       .toArray()
-    return row && new PackedVectors(row.seq, row.vectors, this.#measure)
+    return row && new PackedVectors(row.seq, row.vectors, this.measure)
   }
 
   #keep(number: number, block: PackedVectors): void {
@@ -345,8 +346,8 @@ export class ScannedIndex implements VectorIndex {
   }
 
   #distanceTo(query: Float32Array): (vector: Float32Array) => number {
-    if (this.#measure.distance === 'ip') return (vector) => 1 - dot(query, vector)
-    if (this.#measure.distance === 'l2') return (vector) => squaredDistance(query, vector)
+    if (this.measure.distance === 'ip') return (vector) => 1 - dot(query, vector)
+    if (this.measure.distance === 'l2') return (vector) => squaredDistance(query, vector)
     const queryNorm = norm(query)
     return (vector) => cosineDistance(query, queryNorm, vector)
   }

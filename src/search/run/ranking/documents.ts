@@ -71,15 +71,15 @@ interface Way {
 }
 
 export class DocumentScorer {
-  readonly #context: SearchContext
-  readonly #request: SearchRequest
   readonly #ways: Way[]
   /** by field of the request */
   readonly #analyzers: Analyzer[]
 
-  constructor(context: SearchContext, request: SearchRequest, terms: readonly Term[]) {
-    this.#context = context
-    this.#request = request
+  constructor(
+    private readonly context: SearchContext,
+    private readonly request: SearchRequest,
+    terms: readonly Term[],
+  ) {
     this.#analyzers = columnsOf(context, request).map(({ analyzer }) => analyzer)
     const [asked = [], ...others] = waysOf(terms).slice(0, MOST_WAYS)
     const own = wayOf(context, request, asked)
@@ -96,7 +96,7 @@ export class DocumentScorer {
 
   /** Scores a document by the way to write the query that fits it best. */
   score(document: Record<string, unknown>): Omit<Scored, 'seq'> {
-    const texts = this.#request.queryFields.map(({ field }, index) =>
+    const texts = this.request.queryFields.map(({ field }, index) =>
       stringsAt(document, field.name).map((text) => wordsOfText(text, this.#analyzers[index]!)),
     )
     const [first, ...others] = this.#ways.map((way) => this.#scoreBy(way, texts))
@@ -105,7 +105,7 @@ export class DocumentScorer {
 
   /** @param own the texts by field of the request */
   #scoreBy({ rules, readers }: Way, own: readonly string[][]): Omit<Scored, 'seq'> {
-    const { queryFields } = this.#request
+    const { queryFields } = this.request
     const fields: ReadField[] = []
     let quality = 0
     for (let index = 0; index < queryFields.length; index++) {
@@ -141,13 +141,13 @@ export class DocumentScorer {
 
   /** Documents in this order, without those that were deleted. */
   *#bodies(seqs: readonly number[]): Generator<Row> {
-    const hasUnstored = this.#request.queryFields.some(({ field }) => !field.store)
+    const hasUnstored = this.request.queryFields.some(({ field }) => !field.store)
     let atOnce = AT_ONCE
     for (let from = 0; from < seqs.length; ) {
       const some = seqs.slice(from, from + atOnce)
       let characters = 0
       // Arrays take less time than objects.
-      const rows = this.#context.sql
+      const rows = this.context.sql
         .exec(
           `SELECT d.seq, d.body, ${hasUnstored ? 'u.body' : 'NULL'} AS unstored
              FROM json_each(?) s CROSS JOIN documents d ON d.seq = s.value
@@ -172,7 +172,7 @@ export class DocumentScorer {
   /** Documents whose texts are not read, as if they had none. Deleted ones are left out. */
   #unread(seqs: readonly number[]): Scored[] {
     const nothing = this.score({})
-    return this.#context.sql
+    return this.context.sql
       .exec<{ seq: number }>(
         'SELECT d.seq FROM json_each(?) s CROSS JOIN documents d ON d.seq = s.value',
         JSON.stringify(seqs),

@@ -343,12 +343,14 @@ const NOTHING: Reading = { length: 0, occurrences: [], begins: false }
 export class WordReader {
   /** the words of the query as they were typed, repetitions included */
   readonly sequence: number[] = []
-  readonly #countsAll: boolean
   readonly #wanted: Wanted[] = []
 
   /** @param countsAll whether the places of words count, not only how far apart they are */
-  constructor(terms: readonly Term[], analyzer: Analyzer, countsAll = false) {
-    this.#countsAll = countsAll
+  constructor(
+    terms: readonly Term[],
+    analyzer: Analyzer,
+    private readonly countsAll = false,
+  ) {
     const numbers = new Map<string, number>()
     for (const term of terms) {
       const { words, begins } = analyzer.phrase(typed(term))
@@ -386,7 +388,7 @@ export class WordReader {
       }
     }
     if (found.length === 0) return NOTHING
-    const occurrences = numbered(words, found, this.#countsAll)
+    const occurrences = numbered(words, found, this.countsAll)
     return { length: this.#lengthOf(words), occurrences, begins: found[0]!.at === 0 }
   }
 
