@@ -106,15 +106,7 @@ const fraction =
   }
 
 /** From which end words are dropped while too little is found. */
-export interface DropTokensMode {
-  direction: 'right_to_left' | 'left_to_right'
-  /** queries of at most this many words drop words from both ends, however much is found; 0: none do */
-  bothSides: number
-  /** whether the caller chose it */
-  given: boolean
-}
-
-const dropTokensMode: Kind<DropTokensMode> = (name, text) => {
+const dropTokensMode = (name: string, text: string) => {
   const match = /^(right_to_left|left_to_right|both_sides:(\d{1,3}))?$/.exec(text.trim())
   if (!match) {
     throw detailed(
@@ -125,7 +117,9 @@ const dropTokensMode: Kind<DropTokensMode> = (name, text) => {
   }
   return {
     direction: match[1] === 'left_to_right' ? 'left_to_right' : 'right_to_left',
+    /** queries of at most this many words drop words from both ends, however much is found; 0: none do */
     bothSides: Number(match[2] ?? 0),
+    /** whether the caller chose it */
     given: text !== '',
   }
 }
@@ -263,27 +257,12 @@ export function requireSupported(params: SearchParameters): void {
 // =============================================================================
 // The grammar of vector_query: `field:([0.1, 0.2], k: 10, ...)`.
 
-export interface VectorQuery {
-  field: Field
-  /** empty: the vector comes from `id`, `queries` or q */
-  vector: number[]
-  /** how many neighbours; undefined for the default of the kind of search */
-  k: number | undefined
-  /** farther candidates are dropped */
-  distanceThreshold: number | undefined
-  /** weight of the vector in hybrid search, undefined for the default of its fusion */
-  alpha: number | undefined
-  /** a document whose own vector is the query; it is not among the results */
-  id: string | undefined
-  /** texts to embed and average, in place of q */
-  queries: string[]
-  queryWeights: number[]
-}
-
 const malformed = (what = ''): ApiError => new ApiError(400, `Malformed vector query string${what}`)
 
+export type VectorQuery = ReturnType<typeof parseVectorQuery>
+
 /** @throws ApiError 400 with Typesense's messages */
-export function parseVectorQuery(text: string, schema: StoredSchema): VectorQuery {
+export function parseVectorQuery(text: string, schema: StoredSchema) {
   const colon = text.search(/[:([]/)
   if (colon === -1) throw malformed(': `:` is missing.')
   if (text[colon] !== ':') throw malformed(': `:` is missing after the vector field name.')
@@ -294,15 +273,21 @@ export function parseVectorQuery(text: string, schema: StoredSchema): VectorQuer
   if (field === undefined || !isVector(field) || !field.index) {
     throw new ApiError(400, `Field \`${name}\` does not have a vector query index.`)
   }
-  const query: VectorQuery = {
+  const query = {
     field,
+    /** empty: the vector comes from `id`, `queries` or q */
     vector: parseVector(body[1]!),
-    k: undefined,
-    distanceThreshold: undefined,
-    alpha: undefined,
-    id: undefined,
-    queries: [],
-    queryWeights: [],
+    /** how many neighbours; undefined for the default of the kind of search */
+    k: undefined as number | undefined,
+    /** farther candidates are dropped */
+    distanceThreshold: undefined as number | undefined,
+    /** weight of the vector in hybrid search, undefined for the default of its fusion */
+    alpha: undefined as number | undefined,
+    /** a document whose own vector is the query; it is not among the results */
+    id: undefined as string | undefined,
+    /** texts to embed and average, in place of q */
+    queries: [] as string[],
+    queryWeights: [] as number[],
   }
   const options = body[2] === undefined ? [] : splitOutside(body[2]).filter((option) => option !== '')
   for (const option of options) applyOption(query, option)
@@ -399,18 +384,6 @@ export interface FacetRange {
   to: number | bigint | undefined
 }
 
-export interface FacetRequest {
-  field: Field
-  /** empty: the values themselves are counted */
-  ranges: FacetRange[]
-  /** count only the best hits */
-  topK: boolean
-  /** also return the object around each value */
-  returnParent: boolean
-  /** undefined: by count, highest first */
-  order: { by: 'value' | Field; direction: 'ASC' | 'DESC' } | undefined
-}
-
 /** `$collection(facets)`: facets of related documents. */
 export interface JoinedFacets {
   collection: string
@@ -476,13 +449,18 @@ function wildcard(name: string, schema: StoredSchema): FacetRequest[] {
   return fields.map((field) => plainFacet(field))
 }
 
-const plainFacet = (field: Field): FacetRequest => ({
+const plainFacet = (field: Field) => ({
   field,
-  ranges: [],
+  /** empty: the values themselves are counted */
+  ranges: [] as FacetRange[],
+  /** count only the best hits */
   topK: false,
+  /** also return the object around each value */
   returnParent: false,
-  order: undefined,
+  /** undefined: by count, highest first */
+  order: undefined as { by: 'value' | Field; direction: 'ASC' | 'DESC' } | undefined,
 })
+export type FacetRequest = ReturnType<typeof plainFacet>
 
 function parseOptions(field: Field, text: string, schema: StoredSchema): FacetRequest {
   const request = plainFacet(field)

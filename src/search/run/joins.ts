@@ -275,20 +275,6 @@ export const bracketed = (filters: readonly string[], operator: ' && ' | ' || ')
 // =============================================================================
 // Joins in include_fields and exclude_fields: `$collection(fields, strategy: nest, limit: 5) as name`.
 
-export interface JoinInclude {
-  collection: string
-  /** fields of the other collection, with joins of its own; '' for all */
-  fields: string
-  strategy: 'nest' | 'nest_array' | 'merge'
-  /** the name in the document; '' for the name of the collection */
-  alias: string
-  /** the name of the field with the number of related documents; '' for none */
-  count: string
-  sortBy: string
-  /** 0: no limit */
-  limit: number
-}
-
 interface Named {
   collection: string
   inside: string
@@ -326,14 +312,20 @@ export const excludesIn = (list: string, isCalled: (name: string) => boolean): s
     .map(({ inside }) => inside)
     .join(',')
 
-function readInclude({ collection, inside, alias }: Named): JoinInclude {
-  const include: JoinInclude = {
+export type JoinInclude = ReturnType<typeof readInclude>
+
+function readInclude({ collection, inside, alias }: Named) {
+  const include = {
     collection,
+    /** fields of the other collection, with joins of its own; '' for all */
     fields: '',
-    strategy: 'nest',
+    strategy: 'nest' as 'nest' | 'nest_array' | 'merge',
+    /** the name in the document; '' for the name of the collection */
     alias,
+    /** the name of the field with the number of related documents; '' for none */
     count: '',
     sortBy: '',
+    /** 0: no limit */
     limit: 0,
   }
   const fields: string[] = []
