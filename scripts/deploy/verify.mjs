@@ -1,6 +1,7 @@
 /** Whether a deployment works: its health, and one real question from the import to the answer. */
-import { client } from '../own-server.mjs'
-import { HISTORY } from '../parley/commands/init.mjs'
+import { ask } from '../parley/commands/ask.mjs'
+import { makeAssistant } from '../parley/commands/init.mjs'
+import { Server } from '../parley/server.mjs'
 import { loadSample } from '../sample.mjs'
 
 /**
@@ -53,8 +54,8 @@ export function report(outcome) {
 const HEALTHY_MS = 120_000
 const ANSWER_LENGTH = 300
 
-const NAME = 'parley_deploy_check'
-const CONVERSATIONS = `${NAME}_history`
+/** Of the collection, the model and the assistant of the trial question. */
+const NAME = 'parley-deploy-check'
 
 const DOCUMENTS = [
   {
@@ -86,72 +87,34 @@ export async function unhealthy(url, ms, pause = 2_000) {
 
 /**
  * Imports two documents, asks about them, and removes all of it.
- * @param {string} url
- * @param {string} key
+ * @param {Server} server
  * @param {string} model such as `cloudflare/@cf/...`
- * @returns {Promise<{ question: string, answer: string }>}
  * @throws Error with what the server answered
  */
-async function tryOut(url, key, model) {
-  const call = client(url, key)
+async function tryOut(server, model) {
   const clear = async () => {
-    const left = [`/conversations/models/${NAME}`, `/collections/${NAME}`, `/collections/${CONVERSATIONS}`]
-    for (const path of left) await call('DELETE', path).catch(() => undefined)
+    const left = [
+      ...[`/assistants/${NAME}`, `/conversations/models/${NAME}`],
+      ...[`/collections/${NAME}`, `/collections/${NAME}_history`],
+    ]
+    for (const path of left) await server.call('DELETE', path).catch(() => undefined)
   }
   await clear() // what a run that was cut off left behind
   try {
     const embed = { from: ['text'], model_config: { model_name: 'ts/all-MiniLM-L12-v2' } }
-    await call('POST', '/collections', {
-      name: NAME,
-      fields: [
-        { name: 'text', type: 'string' },
-        { name: 'embedding', type: 'float[]', embed },
-      ],
-    })
-    for (const document of DOCUMENTS) await call('POST', `/collections/${NAME}/documents`, document)
-    await call('POST', '/collections', { name: CONVERSATIONS, fields: HISTORY })
-    await call('POST', '/conversations/models', {
-      id: NAME,
-      model_name: model,
-      history_collection: CONVERSATIONS,
-      max_bytes: 4096,
-      // Many models of Workers AI end at 256 tokens where nothing is set.
-      max_tokens: 1024,
-      ttl: 600,
-    })
-    return await ask(call, NAME, NAME, 'text', 'Who guards the lighthouse of Skarv?')
+    const fields = [
+      { name: 'text', type: 'string' },
+      { name: 'embedding', type: 'float[]', embed },
+    ]
+    await server.call('POST', '/collections', { body: { name: NAME, fields } })
+    for (const body of DOCUMENTS) await server.call('POST', `/collections/${NAME}/documents`, { body })
+    await makeAssistant(server, { name: NAME, collection: NAME, model, titleField: 'text' })
+    const turn = await ask(server, 'Who guards the lighthouse of Skarv?', { assistant: NAME, json: true })
+    await server.call('DELETE', `/conversations/${turn.conversation_id}`)
+    return turn
   } finally {
     await clear()
   }
-}
-
-/**
- * Asks about the sample.
- * @param {string} url
- * @param {string} key
- */
-const askSample = (url, key) =>
-  ask(client(url, key), 'docs', 'docs', 'title,heading,text', 'How do I create a conversation model?')
-
-/**
- * @param {ReturnType<typeof client>} call
- * @param {string} collection
- * @param {string} model
- * @param {string} fields
- * @param {string} question
- */
-async function ask(call, collection, model, fields, question) {
-  const parameters = new URLSearchParams({
-    q: question,
-    query_by: `embedding,${fields}`,
-    exclude_fields: 'embedding',
-    conversation: 'true',
-    conversation_model_id: model,
-  })
-  const { conversation } = await call('GET', `/collections/${collection}/documents/search?${parameters}`)
-  if (!conversation?.answer)
-    throw new Error(`The search was answered without an answer: ${JSON.stringify(conversation)}`)
-  return { question, answer: String(conversation.answer) }
 }
 
 /**
@@ -173,11 +136,23 @@ A new workers.dev address can take some minutes. See what it logs: npx wrangler 
   if (key === undefined)
     return 'It is healthy. To have it asked a question as well, set ADMIN_API_KEY to its key.'
   try {
+    const server = new Server({ url, key })
     const loaded = sample ? `${await loadSample(url, key, model)}\n` : ''
-    const { question, answer } = sample ? await askSample(url, key) : await tryOut(url, key, model)
+    const { question, answer } = sample
+      ? await ask(server, 'How do I create a conversation model?', {
+          collection: 'docs',
+          model: 'docs',
+          json: true,
+        })
+      : await tryOut(server, model)
     return `${loaded}  asked     ${question}\n  answered  ${answer.replace(/\s+/g, ' ').slice(0, ANSWER_LENGTH)}`
   } catch (error) {
-    return `It is deployed and healthy, but the trial question failed: ${error instanceof Error ? error.message : error}
+    // What the command line says of a key, a deployment says in its own words.
+    const why = String(error instanceof Error ? error.message : error).replace(
+      / Name another one with --key.*/,
+      '',
+    )
+    return `It is deployed and healthy, but the trial question failed: ${why}
 Look at what it logs (npx wrangler tail), whether the key in ADMIN_API_KEY is the deployment's own, and whether
 Workers AI still has the model: npm run deploy -- --model cloudflare/@cf/...`
   }

@@ -120,7 +120,7 @@ async function again() {
   ).toEqual(['PUT /workers/scripts/parley'])
   expect(api.workers.get('parley')!.uploads).toBe(2)
   expect(api.workers.get('parley')!.secrets).toEqual(secrets)
-  const left = await fetch(`${inject('url')}/collections/parley_deploy_check`, {
+  const left = await fetch(`${inject('url')}/collections/parley-deploy-check`, {
     headers: { 'x-typesense-api-key': KEY },
   })
   expect(left.status).toBe(404)
@@ -245,5 +245,5 @@ test('a trial that comes to nothing is cleared away and told', async () => {
     'It is deployed and healthy, but the trial question failed: POST /conversations/models',
   )
   const left = await fetch(`${inject('url')}/collections`, { headers: { 'x-typesense-api-key': KEY } })
-  expect(await left.text()).not.toContain('parley_deploy_check')
+  expect(await left.text()).not.toContain('parley-deploy-check')
 })
