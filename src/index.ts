@@ -5,6 +5,7 @@ import { deleteExpiredApiKeys } from './db/api-keys'
 import { requireOwnDatabase } from './db/owner'
 import { runDueSets } from './question-sets/run'
 import { readDueSources } from './sources/due'
+import { sendWebhooks } from './webhooks/send'
 
 export { AgentSocket } from './api/ui-stream/agent-socket'
 export { Conversation } from './conversation/conversation'
@@ -21,6 +22,7 @@ export default {
       deleteExpiredApiKeys(env.DB, now),
       readDueSources(env),
       runDueSets(env),
+      sendWebhooks(env),
     ])
   },
 } satisfies ExportedHandler<Cloudflare.Env>

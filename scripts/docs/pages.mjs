@@ -38,6 +38,7 @@ export const GROUPS = [
       'assistants',
       'keys',
       'analytics',
+      'webhooks',
       'models',
       'deploy',
       'staging',

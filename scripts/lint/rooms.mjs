@@ -44,6 +44,7 @@ const CORE = [
   'auth',
   'sources',
   'question-sets',
+  'webhooks',
 ]
 
 /** @type {Record<string, string[]>} a room, and the rooms that it may import besides itself, SHARED and errors.ts */
@@ -59,6 +60,7 @@ const TABLE = {
   registry: ['db', 'models', 'tools', ...SEARCH],
   conversation: ['db', 'models', 'tools', 'registry', 'turn', ...PORTS],
   'question-sets': ['db', 'models', 'registry', 'turn', ...PORTS],
+  webhooks: ['db', 'models', 'registry', 'turn', 'conversation', ...PORTS],
   sources: ['db', 'models', 'registry', 'question-sets', ...PORTS],
   'api/http': CORE,
   'api/shared': ['api/http', ...CORE],

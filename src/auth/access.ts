@@ -1,7 +1,7 @@
 /** What a presented key may do. */
 import type { ApiKeyRecord, KeyLimits } from '../db/api-keys'
 import { sha256 } from '../db/sealing'
-import { badRequest, forbidden } from '../errors'
+import { ApiError, badRequest, forbidden } from '../errors'
 import { collectionPattern, fitsAnyName } from './pattern'
 
 export const SEARCH_ACTION = 'documents:search'
@@ -90,6 +90,15 @@ export const ADMIN: Access = {
   covers: () => true,
   readsHistory: () => true,
   reach: () => 'all',
+}
+
+/**
+ * For what shows everybody's conversations. No other key has it, `*` included.
+ * @param does what only the admin key does
+ * @throws ApiError 401
+ */
+export function requireAdmin({ owner }: Access, does: string): void {
+  if (owner !== ADMIN.owner) throw new ApiError(401, `Forbidden - only the admin key ${does}.`)
 }
 
 const matchesAction = (granted: string, action: string): boolean =>

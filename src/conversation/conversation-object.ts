@@ -14,7 +14,7 @@ import type { TranscriptMessage } from '../turn/look-back'
 import type { Asker, AskRequest, Begun, Single } from '../turn/request'
 import { sealedId } from './conversation-id'
 import type { ConversationState } from './conversation-state'
-import { documentsOf, type HandoverRequest, ownerOf, turnRow } from './stored'
+import { documentsOf, ownerOf, turnRow } from './stored'
 import { identityOf, type RequestIdentity } from './turn-queue'
 import type { Reads } from './turn-stream'
 
@@ -47,7 +47,6 @@ export type Command = Whose &
     | { what: 'forget'; turn: number }
     /** it comes from a backup; D1 has its turns up to this one. `begun` says whose it is */
     | { what: 'restored'; turn: number; expiresAt: number }
-    | ({ what: 'handover' } & HandoverRequest)
   )
 
 export interface SaidMessage {
@@ -64,10 +63,10 @@ export const isChange = ({ what }: Command): boolean =>
 const RETRY_SECONDS = 5
 
 /**
- * @returns the number of the message's turn; for a hand-over 1 if it was delivered; 0 for anything else
+ * @returns the number of the message's turn; 0 for anything else
  * @throws ApiError 404 for a conversation that is deleted or another asker's; 409 for another answer
  *   to a turn that is running, or its deletion; 503 while D1 is unavailable and a
- *   conversation is opened; the history's own error if it refuses the message; 429 for a hand-over too many
+ *   conversation is opened; the history's own error if it refuses the message
  */
 export async function tell(state: ConversationState, env: Cloudflare.Env, command: Command): Promise<number> {
   if (state.closed || !state.mayContinue(command.asker)) throw unknownConversation()
@@ -79,13 +78,6 @@ export async function tell(state: ConversationState, env: Cloudflare.Env, comman
     state.introduce({ ...command, title: '' }, now)
     if (command.turn > 0) state.log.continueAfter(command.turn, now, command.expiresAt)
     return 0
-  }
-  if (command.what === 'handover') {
-    state.introduce({ ...command, title: '' }, now)
-    const { assistant, webhook, contact, message } = command
-    // What was said last may still be on its way to D1, where the message reads it.
-    await settlesWithin(PATIENCE_MS, state.records.deliver())
-    return (await state.handovers.request({ assistant, webhook, contact, message }, now)) ? 1 : 0
   }
   if (command.what === 'title') {
     state.introduce(command, now)

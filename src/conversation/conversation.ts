@@ -377,12 +377,11 @@ export class Conversation extends CountingObject implements ConversationRpc {
     await state.outbox.deliver()
     await dropDeletedRecords(this.env, state, this.#id)
     await state.records.deliver()
-    await state.handovers.deliver()
   }
 
   #atRest(state: ConversationState): boolean {
-    const { outbox, records, handovers } = state
-    return this.#queue.idle && outbox.empty && records.empty && handovers.empty
+    const { outbox, records } = state
+    return this.#queue.idle && outbox.empty && records.empty
   }
 
   /**

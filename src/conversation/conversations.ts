@@ -41,15 +41,7 @@ import {
   withdrawFeedback,
   withFeedback,
 } from './feedback'
-import {
-  type HandoverRequest,
-  mayOpen,
-  restoreTurn,
-  type Scope,
-  scopeOf,
-  traceShape,
-  unproven,
-} from './stored'
+import { mayOpen, restoreTurn, type Scope, scopeOf, traceShape, unproven } from './stored'
 
 // =============================================================================
 // Opens conversations: a new one before anything is said in it, and the record of one for an asker.
@@ -451,24 +443,8 @@ export async function traceConversation(
   return { id, turns: await withFeedback(env, asker, conversation, turns) }
 }
 
-/**
- * Hands a conversation over to people.
- * @returns whether the message was delivered; otherwise it is sent again for three days
- * @throws ApiError 404, 429
- */
-export async function handOver(
-  env: Cloudflare.Env,
-  asker: Asker,
-  id: string,
-  request: HandoverRequest,
-): Promise<boolean> {
-  const row = await readable(env, asker, id)
-  const command = { what: 'handover' as const, ...request, ...whose(row, asker) }
-  return unwrap(await conversationObject(env, row.id).tell(command)) === 1
-}
-
-/** @throws ApiError 404 */
-async function readable(env: Cloudflare.Env, asker: Asker, id: string): Promise<ConversationRow> {
+/** The row of a conversation that the asker may open. @throws ApiError 404 */
+export async function readable(env: Cloudflare.Env, asker: Asker, id: string): Promise<ConversationRow> {
   const row = await openRow(env, asker, id)
   if (typeof row === 'string') throw unknownConversation()
   return row

@@ -25,6 +25,7 @@ import {
   hideConversation,
   markErased,
 } from '../db/conversations'
+import { deleteOldDeliveries } from '../db/deliveries'
 import { deleteExpiredTurns, trimTraces } from '../db/turns'
 import type { Alarm } from '../durable/objects'
 import { logFailure, unwrap } from '../errors'
@@ -133,11 +134,16 @@ async function sweepTraces(db: Database, before: number, allowance: Allowance): 
 }
 
 /**
- * Deletes expired turns, conversations and erasure marks. @param now milliseconds @returns whether none are
+ * Deletes expired turns, conversations, erasure marks and messages to webhooks. @param now milliseconds @returns whether none are
  * left
  */
 async function sweepRows(db: Database, now: number, batch: number, allowance: Allowance): Promise<boolean> {
-  for (const remove of [deleteExpiredTurns, deleteExpiredConversations, deleteOldMarks]) {
+  for (const remove of [
+    deleteExpiredTurns,
+    deleteExpiredConversations,
+    deleteOldMarks,
+    deleteOldDeliveries,
+  ]) {
     // D1 counts the rows that triggers delete as well.
     for (let removed = batch; removed >= batch; ) {
       if (!(await take(allowance, 1))) return false

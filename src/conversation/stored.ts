@@ -219,32 +219,7 @@ export interface Meta {
   erasing: boolean
   /** how often messages were found to outlive the log */
   lingering: number
-  handovers: Handover[]
 }
-
-/** What somebody who asks for people says. */
-const handoverRequest = once(() => ({
-  assistant: v.string(),
-  /** where the message goes */
-  webhook: v.string(),
-  /** how to reach them, in their own words */
-  contact: v.string(),
-  message: v.string(),
-}))
-
-/** A message that hands the conversation over to people (conversation-state.ts). */
-const handoverShape = once(() =>
-  v.object({
-    id: v.string(),
-    /** when it was asked for, in milliseconds since 1970 */
-    at: v.number(),
-    /** what is still to be sent; `next`: when, in milliseconds since 1970 */
-    waiting: v.exactOptional(v.object({ ...handoverRequest(), tries: v.number(), next: v.number() })),
-  }),
-)
-
-export type Handover = v.InferOutput<ReturnType<typeof handoverShape>>
-export type HandoverRequest = Omit<NonNullable<Handover['waiting']>, 'tries' | 'next'>
 
 export const metaShapes: () => { [Key in keyof Meta]: v.GenericSchema<Meta[Key]> } = once(() => ({
   self: v.object({
@@ -259,7 +234,6 @@ export const metaShapes: () => { [Key in keyof Meta]: v.GenericSchema<Meta[Key]>
   successor: v.string(),
   erasing: v.boolean(),
   lingering: v.number(),
-  handovers: v.array(handoverShape()),
 }))
 
 const spentShape = once(() => rowSchema<ModelUsage>(usage, { without: ['turns'] }))

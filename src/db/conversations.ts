@@ -263,7 +263,10 @@ export async function recordFailure(
 
 /** Hides a conversation until its rows can be removed. */
 export async function hideConversation(db: Database, id: string): Promise<void> {
-  await run(db, sql`UPDATE conversations SET expires_at = 0 WHERE id = ${id}`)
+  await batch(db, [
+    sql`UPDATE conversations SET expires_at = 0 WHERE id = ${id}`,
+    sql`DELETE FROM deliveries WHERE conversation_id = ${id}`,
+  ])
 }
 
 /** Removes the rows of a conversation and its turns. Its history collection removes the messages. */
@@ -271,6 +274,7 @@ export async function deleteConversationRows(db: Database, id: string): Promise<
   await batch(db, [
     sql`DELETE FROM turns WHERE conversation_id = ${id}`,
     sql`DELETE FROM conversations WHERE id = ${id}`,
+    sql`DELETE FROM deliveries WHERE conversation_id = ${id}`,
   ])
 }
 

@@ -1,6 +1,8 @@
 /** People's feedback on answers. The triggers of migration 0010 delete a row together with its turn. */
 import sql from 'sql-template-tag'
-import { all, allOf, type Database, first, isIn, returning, run, select } from './client'
+import * as v from 'valibot'
+import { all, allOf, batch, type Database, isIn, returning, run, select } from './client'
+import { announcing, WROTE } from './deliveries'
 import { feedback, type RowOf } from './schema'
 
 export type FeedbackRow = RowOf<typeof feedback> & { rating: 'up' | 'down' | null }
@@ -13,18 +15,18 @@ export const MOST_GIVERS = 100
 type Place = Pick<FeedbackRow, 'conversationId' | 'turn'>
 
 /**
- * Stores a giver's feedback on a turn and replaces their earlier one. This is one statement, so that no row remains
- * if the turn is deleted at the same time.
+ * Stores a giver's feedback on a turn, replaces their earlier one, and tells the webhooks. This is one statement, so that no row
+ * remains if the turn is deleted at the same time.
  * @param now milliseconds
  * @returns the row; undefined if there is no such turn, or MOST_GIVERS others have given feedback
  */
-export const putFeedback = (
+export async function putFeedback(
   db: Database,
   { conversationId, turn, giver, rating, score, comment, reasons }: NewFeedback,
   now: number,
-): Promise<FeedbackRow | undefined> =>
-  first(
-    db,
+): Promise<FeedbackRow | undefined> {
+  const data = { rating, score, comment, reasons: v.parse(v.array(v.string()), JSON.parse(reasons)) }
+  const [stored] = await batch(db, [
     sql`INSERT INTO feedback
       (conversation_id, turn, giver, rating, score, comment, reasons, created_at, updated_at)
       SELECT conversation_id, turn, ${giver}, ${rating}, ${score}, ${comment}, ${reasons}, ${now}, ${now}
@@ -34,7 +36,10 @@ export const putFeedback = (
       ON CONFLICT (conversation_id, turn, giver) DO UPDATE SET rating = excluded.rating, score = excluded.score,
         comment = excluded.comment, reasons = excluded.reasons, updated_at = excluded.updated_at
       ${returning(feedback)}`,
-  )
+    announcing({ event: 'feedback', conversationId, turn, data }, WROTE, now),
+  ])
+  return stored!.results[0] as FeedbackRow | undefined
+}
 
 /** Counts ratings by the conversation's id. Conversations without ratings are absent. */
 export async function ratingsOf(

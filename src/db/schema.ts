@@ -239,3 +239,24 @@ export const resources = table('resources', {
   createdAt: 'integer',
   updatedAt: 'integer',
 })
+
+/** Messages to webhooks (deliveries.ts). Those of a conversation are deleted together with it, but outlive its expiry. */
+export const deliveries = table('deliveries', {
+  /** begins with its time */
+  id: 'text',
+  /** the name of a registered webhook, or `a/NAME` for that of an assistant's hand-over */
+  webhook: 'text',
+  event: 'text',
+  conversationId: 'text?',
+  turn: 'integer?',
+  /** JSON: what cannot be read again when it is sent; '' once it is delivered */
+  data: 'text',
+  /** unix milliseconds, as all that follows */
+  createdAt: 'integer',
+  tries: 'integer',
+  /** null: it is delivered or given up */
+  nextAt: 'integer?',
+  deliveredAt: 'integer?',
+  /** what came of the last attempt, in words; null: there was none */
+  outcome: 'text?',
+})

@@ -18,6 +18,7 @@ import {
   sets,
 } from './client'
 import { type ConversationEntry, erasureSince, marksFor, NO_TRACE, upsertConversation } from './conversations'
+import { announcing, WROTE } from './deliveries'
 import { modelIds, type Named } from './registry'
 import { findResource, putResource } from './resources'
 import { type RowOf, turns, usage } from './schema'
@@ -51,7 +52,7 @@ export interface TurnRecord extends Cost {
 /**
  * Records a turn in one transaction. May be repeated: a turn that is already there adds nothing.
  *
- * Statements after the turn's insertion count the usage, each only if the one before it wrote a row. A row with the
+ * Statements after the turn's insertion count the usage and tell the webhooks, each only if the one before it wrote a row. A row with the
  * same number and another time is left from an expired conversation of this id, and is replaced.
  *
  * @returns whether the conversation must be erased because its user's conversations were, after it began (conversations.ts)
@@ -75,7 +76,8 @@ export async function recordTurn(
     erasureSince(conversation.createdAt, marks),
     sql`${insert(turns, row)} ON CONFLICT (conversation_id, turn) DO UPDATE SET ${sets<typeof turns>(row)}
       WHERE turns.created_at <> excluded.created_at`,
-    ...costs.map((cost) => spending(cost, sql`changes() = 1`)),
+    ...costs.map((cost) => spending(cost, WROTE)),
+    announcing({ event: 'turn.finished', conversationId: conversation.id, turn: turn.turn }, WROTE),
     ...(replaced.length > 0
       ? [
           sql`UPDATE turns SET replaced_by = ${turn.turn} WHERE conversation_id = ${conversation.id}

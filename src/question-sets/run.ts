@@ -1,7 +1,8 @@
 /** Asks the questions of sets: some at a time, as a visitor would, from the cron and after a request. */
-import { exports } from 'cloudflare:workers'
 import * as v from 'valibot'
+import { announce } from '../db/deliveries'
 import { dayOf, recordCost } from '../db/turns'
+import { knock } from '../durable/front-door'
 import { logFailure, reasonOf } from '../errors'
 import { mapFew } from '../lib/few'
 import { once } from '../lib/once'
@@ -40,8 +41,6 @@ const JUDGE_MS = 20_000
 
 /** The owner of what a judge costs, as of all that a run costs. */
 const ADMIN = 'admin'
-/** Whose questions those of sets are: no visitor's. */
-const TESTER = 'question-sets'
 
 /**
  * Has the set that waits for the longest time be asked: it begins a run, or goes on with one. It does so by the front door, because the
@@ -62,14 +61,19 @@ export async function runDueSets(env: Cloudflare.Env): Promise<void> {
   else await reply.body?.cancel()
 }
 
-/** Has the sets be asked that ask about a collection after imports. @returns how many there are */
-export async function imported(env: Cloudflare.Env, collection: string): Promise<number> {
+/**
+ * Tells of an import: webhooks, and the sets that ask about its collection.
+ * @param source that was read @returns how many sets there are
+ */
+export async function imported(env: Cloudflare.Env, collection: string, source?: string): Promise<number> {
   const due: QuestionSet[] = []
   for (const set of await listSets(env)) {
     if (set.after_import && (await collectionsOf(env, set.asks)).includes(collection)) due.push(set)
   }
   const now = Date.now()
   await Promise.all(due.map(({ name }) => changeSet(env, name, (set) => ({ ...set, next_run_at: now }))))
+  const data = { collection, ...(source !== undefined && { source }) }
+  await announce(env.DB, { event: 'import.finished', data })
   return due.length
 }
 
@@ -141,28 +145,6 @@ const Reply = once(() =>
     turn: v.exactOptional(v.number()),
   }),
 )
-
-/** A name that this Parley answers to (api/http/cors.ts). */
-function hostOf({ SERVED_HOSTS = '' }: { SERVED_HOSTS?: string }): string {
-  const first = SERVED_HOSTS.split(',')[0]!.trim()
-  if (first === 'addresses') return '127.0.0.1'
-  return ['', 'loopback'].includes(first) ? 'localhost' : first.replace('*', 'sets')
-}
-
-/** Sends a request to this Worker itself, in an invocation of its own. */
-const knock = (env: Cloudflare.Env, path: string, body: Record<string, unknown>): Promise<Response> =>
-  exports.default.fetch(
-    new Request(`https://${hostOf(env)}${path}`, {
-      method: 'POST',
-      headers: {
-        'content-type': 'application/json',
-        'x-typesense-api-key': env.ADMIN_API_KEY ?? '',
-        'x-typesense-user-id': TESTER,
-        'x-parley-visitor': crypto.randomUUID() + crypto.randomUUID(),
-      },
-      body: JSON.stringify(body),
-    }),
-  )
 
 /** Asks by the front door, in a conversation of its own, so that a run meets what a visitor meets. */
 async function ask(env: Cloudflare.Env, { assistant, ...body }: Asks, question: string) {

@@ -52,8 +52,9 @@ export async function readStep(
   const ended = { ...run, ended_at: Date.now() }
   const wait = run.pages === 0 ? Math.min(source.every_minutes, FAILED_MINUTES) : source.every_minutes
   const next = run.started_at + wait * 60_000
+  // Told before it is noted: whoever dies in between tells it twice, and not never.
+  if (run.changed > 0) await imported(env, source.collection, name)
   await noteRun(env, name, { state: 'waiting', next_run_at: next, run: null, last_run: ended })
-  if (run.changed > 0) await imported(env, source.collection)
 }
 
 function fail(run: Run, url: string, error: unknown): void {

@@ -93,6 +93,8 @@ const PAGES: [address: string, shown: string, act?: Act][] = [
   ['/keys', '.item', (page) => page.getByRole('button', { name: 'Delete the key the shop' }).click()],
   ['/keys?new=1', '.dialog'],
   ['/keys?new=1', '.dialog', makeKey],
+  ['/webhooks', '.item'],
+  ['/webhooks?new=1', '.dialog'],
   ['/usage', '.chart'],
   ['/start', '.step'],
   ['/compare', '.empty'],

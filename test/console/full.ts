@@ -5,6 +5,7 @@ import {
   collection,
   DOCS,
   DOCUMENT,
+  delivery,
   failedTurn,
   found,
   HISTORY,
@@ -21,6 +22,7 @@ import {
   traced,
   turn,
   usageRow,
+  webhook,
   withConversation,
 } from './sample'
 import { type FakeServer, failure } from './server'
@@ -133,6 +135,14 @@ export function fullServer(): FakeServer {
             failures: [{ url: 'https://site.example/lost', error: 'It is lost' }],
           }),
         }),
+      ],
+    })
+    .on('GET /webhooks', { webhooks: [webhook({ waiting: 2, full: true })] })
+    .on('GET /webhooks/deliveries', {
+      deliveries: [
+        delivery({ id: 'm-3', state: 'waiting', next_at: Date.now(), outcome: 'Network connection lost.' }),
+        delivery({ id: 'm-2', state: 'given_up', webhook: 'a/help', event: 'handover.requested' }),
+        delivery({ delivered_at: Date.now() }),
       ],
     })
     .on('GET /synonym_sets', [{ name: 'coats', items: [{ id: 'coat', synonyms: ['coat', 'jacket'] }] }])

@@ -1,9 +1,10 @@
-/** What is made in the console: models, assistants, keys and sources. */
+/** What is made in the console: models, assistants, keys, sources and webhooks. */
 import { expect, test } from 'vitest'
 import {
   assistant,
   collection,
   DOCS,
+  delivery,
   HISTORY,
   key,
   made,
@@ -12,6 +13,7 @@ import {
   run,
   sampleServer,
   source,
+  webhook,
 } from './sample'
 import { failure } from './server'
 import {
@@ -402,4 +404,47 @@ test('a list whose change fails stays as it is, and says why', async () => {
   await click(await button('Delete the assistant'))
   await shows('D1 is away. Try again in a moment.', 'dialog [role=alert]')
   expect(texts('.item-name')).toEqual(['help'])
+})
+
+test('a webhook shows its secret once, is sent a test, and what it did not take is sent again', async () => {
+  const server = sampleServer().on('PUT /webhooks/crm', ({ body }) => {
+    const stored = webhook({ url: body.url, events: body.events })
+    server.on('GET /webhooks', { webhooks: [stored] })
+    return { ...stored, secret: 'whsec_a-secret' }
+  })
+  await openTab(server, '/webhooks?new=1')
+  await type(await screen.findByLabelText('Name'), 'crm')
+  await type(screen.getByLabelText('Address'), 'https://crm.example.com/parley')
+  await click(screen.getByLabelText('An answer is rated'))
+  await expectSound('new webhook')
+  await click(await button('Register'))
+  await shows('whsec_a-secret', '.secret code')
+  await click(await button('Done'))
+  await waitFor(() => expect(texts('.item strong')).toEqual(['crm']))
+  expect(document.body.textContent).not.toContain('whsec_')
+  expect(server.askedFor('PUT /webhooks/crm').map(({ body }) => body)).toEqual([
+    { url: 'https://crm.example.com/parley', events: ['turn.finished', 'feedback'] },
+  ])
+
+  const lost = delivery({ state: 'given_up', tries: 20, outcome: 'The webhook replied with status 503.' })
+  server.on('POST /webhooks/crm/test', () => {
+    server.on('GET /webhooks/deliveries', {
+      deliveries: [delivery({ id: 'm-2', event: 'webhook.test' }), lost],
+    })
+    return delivery({ id: 'm-2', event: 'webhook.test' })
+  })
+  await click(await button('Send a test'))
+  await shows(/given up.*replied with status 503/, '.table')
+  await expectSound('webhooks')
+  server.on('POST /webhooks/deliveries/m-1', () => {
+    server.on('GET /webhooks/deliveries', { deliveries: [delivery()] })
+    return delivery()
+  })
+  await click(await button('Send again'))
+  await waitFor(() => expect(screen.queryByRole('button', { name: 'Send again' })).toBe(null))
+  await click(await button('Edit the webhook crm'))
+  await click(await screen.findByLabelText('Give it a new secret'))
+  await click(await button('Save'))
+  await shows('whsec_a-secret', '.secret code')
+  expect(server.askedFor('PUT /webhooks/crm').at(-1)?.body).toMatchObject({ new_secret: true })
 })

@@ -297,6 +297,19 @@ export const source = (more: object) => ({
   ...more,
 })
 
+export const webhook = (more: object = {}) => ({
+  ...{ name: 'crm', url: 'https://crm.example.com/parley', events: ['turn.finished'] },
+  ...{ waiting: 0, full: false, created_at: NOW - HOUR_MS, updated_at: NOW - HOUR_MS },
+  ...more,
+})
+
+/** A message to a webhook. */
+export const delivery = (more: object = {}) => ({
+  ...{ id: 'm-1', webhook: 'crm', event: 'turn.finished', conversation_id: 'c-1', turn: 1 },
+  ...{ state: 'delivered', tries: 1, outcome: 'Status 204', created_at: NOW - HOUR_MS },
+  ...more,
+})
+
 /** A server on which nothing was made yet. */
 export const emptyServer = (): FakeServer =>
   new FakeServer()
@@ -306,6 +319,8 @@ export const emptyServer = (): FakeServer =>
     .on('GET /assistants', { assistants: [] })
     .on('GET /keys', { keys: [] })
     .on('GET /sources', { sources: [] })
+    .on('GET /webhooks', { webhooks: [] })
+    .on('GET /webhooks/deliveries', { deliveries: [] })
     .on('GET /question_sets', { sets: [] })
     // An import has ended.
     .on('POST /question_sets', { sets: 0 })

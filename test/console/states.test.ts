@@ -15,6 +15,7 @@ const EMPTY: [address: string, title: string, action: string | undefined][] = [
   ['/assistants', 'No assistants yet', 'New assistant'],
   ['/models', 'No models yet', 'New model'],
   ['/keys', 'No keys yet', 'New key'],
+  ['/webhooks', 'No webhooks yet', 'New webhook'],
   ['/usage', 'Nothing was asked in this time', 'Ask a question'],
   ['/compare', 'No answer is chosen', 'Ask a question'],
 ]
@@ -28,6 +29,7 @@ const LISTS = [
   'assistants',
   'models',
   'keys',
+  'webhooks',
   'usage',
   'start',
 ]

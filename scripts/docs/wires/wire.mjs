@@ -91,6 +91,13 @@ export const ownExamples = {
     send: '/a/help/conversations/CONVERSATION/handover',
     body: { contact: 'ann@example.com', message: 'Please call me.' },
   },
+  putWebhook: {
+    send: '/webhooks/crm',
+    body: { url: 'https://crm.example.com/parley', events: ['turn.finished', 'feedback'] },
+  },
+  deleteWebhook: { send: '/webhooks/crm' },
+  testWebhook: { send: '/webhooks/crm/test' },
+  sendDelivery: { send: '/webhooks/deliveries/MESSAGE' },
   putQuestionSet: {
     send: '/question_sets/basics',
     body: {

@@ -1,7 +1,6 @@
 /** Lists, stores, reads and deletes assistants, and shows a page what it may know of one. */
 import { requireCollections } from '../../auth/authenticate'
-import { handoverSecret } from '../../conversation/conversation-state'
-import { handOver } from '../../conversation/conversations'
+import { readable } from '../../conversation/conversations'
 import { ApiError, badRequest } from '../../errors'
 import { MOST_FILES, MOST_PICTURES } from '../../lib/text-file'
 import {
@@ -21,6 +20,7 @@ import type { Hit } from '../../search/types'
 import { passagesOf } from '../../turn/passage'
 import { defaultPromptOf } from '../../turn/prompt'
 import { hitsOf } from '../../turn/retrieve'
+import { handoverSecret, requestPeople } from '../../webhooks/send'
 import { askerWith } from '../http/admit-turn'
 import { openAssistant } from '../http/chat-names'
 import { ofRequest, planRetrieval, runSearches } from '../http/plan'
@@ -131,14 +131,9 @@ export const assistants = {
       throw badRequest(`The assistant \`${name}\` takes no messages to people: ${way}.`)
     }
     const asker = await askerWith(served, 'conversations:get')
-    const { contact, message } = body
-    const asked = {
-      assistant: name,
-      webhook: handover.webhook,
-      contact: contact.trim(),
-      message: message.trim(),
-    }
-    return { delivered: await handOver(env, asker, path.id, asked) }
+    const { id: conversationId } = await readable(env, asker, path.id)
+    const said = { contact: body.contact.trim(), message: body.message.trim() }
+    return { delivered: await requestPeople(env, { conversationId, assistant: name, ...said }) }
   },
 } satisfies Partial<Handlers>
 

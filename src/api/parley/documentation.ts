@@ -19,7 +19,7 @@ const UNKNOWN = { 404: 'There is no such conversation, or it is not open to this
 const UNREADABLE = { 503: 'The database does not answer' }
 const UNKNOWN_SOURCE = { 404: 'There is no such source' }
 const UNKNOWN_SET = { 404: 'There is no such question set' }
-const UNKNOWN_TOOL = { 404: 'There is no such tool' }
+const UNKNOWN_WEBHOOK = { 404: 'There is no such webhook' }
 const UNKNOWN_ASSISTANT = { 404: 'There is no such assistant' }
 
 const ANSWERED = {
@@ -214,6 +214,46 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
     failures: {
       404: 'There is no such assistant or conversation, or it is not open to this key',
     },
+  },
+  listWebhooks: {
+    summary: 'List webhooks',
+    description: 'What they are told is of everybody: only the admin key has these routes.',
+    success: { description: 'All of them', schema: responses.Webhooks },
+  },
+  putWebhook: {
+    summary: 'Register a webhook, or change it',
+    description:
+      'It is told of what its `events` name, by messages that are signed as Standard Webhooks are. A message that is not taken is sent ' +
+      'again, at growing gaps, for three days. The secret is shown once.',
+    success: { description: 'The webhook as it is stored', schema: responses.Webhook },
+  },
+  deleteWebhook: {
+    summary: 'Delete a webhook',
+    description: 'Whatever it was still to be sent is deleted too.',
+    success: { description: 'The webhook that it was', schema: responses.Webhook },
+    failures: UNKNOWN_WEBHOOK,
+  },
+  testWebhook: {
+    summary: 'Send a webhook a test',
+    description: 'Posts a `webhook.test`, and answers with what came of it.',
+    success: { description: 'The message', schema: responses.Delivery },
+    failures: UNKNOWN_WEBHOOK,
+  },
+  listDeliveries: {
+    summary: 'List messages to webhooks',
+    description: 'Those of the last seven days, delivered or not, the latest first.',
+    success: { description: 'A page of them', schema: responses.Deliveries },
+  },
+  sendDeliveries: {
+    summary: 'Send what is due',
+    description: 'Some of the messages that are due, as the cron trigger does every minute.',
+    success: { description: 'How many were taken', schema: responses.Sent },
+  },
+  sendDelivery: {
+    summary: 'Send a message again now',
+    description: 'Also one that was given up. What a delivered message said is forgotten.',
+    success: { description: 'The message, with what came of it', schema: responses.Delivery },
+    failures: { 404: 'There is no such message, or it is delivered' },
   },
   listUsage: {
     summary: 'What was spent',

@@ -7,14 +7,14 @@ import { operator } from './operator'
 import { questionSets } from './question-sets'
 import { questions } from './questions'
 import { type Handlers, routeOf, type Served } from './route'
-import { tools } from './tools'
+import { webhooks } from './webhooks'
 
 const handlers: Handlers = {
   ...questions,
   ...conversations,
   ...assistants,
   ...questionSets,
-  ...tools,
+  ...webhooks,
   ...operator,
 }
 

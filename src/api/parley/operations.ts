@@ -119,6 +119,22 @@ export const operations = {
     params: schemas.HandoverPath,
     body: schemas.HandoverBody,
   }),
+  listWebhooks: operation('GET', '/webhooks', ['webhooks:list'], {}),
+  putWebhook: operation('PUT', '/webhooks/{name}', ['webhooks:upsert'], {
+    params: schemas.WebhookPath,
+    body: schemas.WebhookBody,
+  }),
+  deleteWebhook: operation('DELETE', '/webhooks/{name}', ['webhooks:delete'], {
+    params: schemas.WebhookPath,
+  }),
+  testWebhook: operation('POST', '/webhooks/{name}/test', ['webhooks:send'], { params: schemas.WebhookPath }),
+  listDeliveries: operation('GET', '/webhooks/deliveries', ['webhooks:list'], {
+    query: schemas.DeliveriesQuery,
+  }),
+  sendDeliveries: operation('POST', '/webhooks/deliveries', ['webhooks:send'], {}),
+  sendDelivery: operation('POST', '/webhooks/deliveries/{id}', ['webhooks:send'], {
+    params: schemas.DeliveryPath,
+  }),
   listUsage: operation('GET', '/usage', ['usage:list'], { query: schemas.UsageQuery }),
   listQuestionSets: operation('GET', '/question_sets', ['question_sets:list'], {}),
   putQuestionSet: operation('PUT', SET, ['question_sets:upsert'], {

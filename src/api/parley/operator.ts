@@ -1,5 +1,5 @@
 /** What only an operator does: sources that are read again, the account, maintenance, and backup and restore (docs/backup.md). */
-import { type Access, ADMIN } from '../../auth/access'
+import { requireAdmin } from '../../auth/access'
 import { requireCollections } from '../../auth/authenticate'
 import { restoreKeys } from '../../auth/keys'
 import { restoreConversations } from '../../conversation/restore'
@@ -7,7 +7,7 @@ import { columnsOfKey } from '../../db/api-keys'
 import { type BackupRow, backupCounts, backupPage, restoreRows } from '../../db/backup'
 import type { BackupKind } from '../../db/backup-kinds'
 import { dayOf, listUsage } from '../../db/turns'
-import { ApiError, badRequest, unwrap } from '../../errors'
+import { badRequest, unwrap } from '../../errors'
 import { storedConfig as assistantIn } from '../../registry/assistants'
 import { findCollection, forgetNames } from '../../registry/collections'
 import { ownObject } from '../../registry/engines'
@@ -87,19 +87,19 @@ export const operator = {
 
   /** How many rows of each kind there are. */
   async countBackup({ env, access }) {
-    requireAdmin(access)
+    requireAdmin(access, BACKS_UP)
     return { counts: await backupCounts(env.DB) }
   },
 
   async readBackup({ env, access, path, query }) {
-    requireAdmin(access)
+    requireAdmin(access, BACKS_UP)
     const after = query.after === undefined ? undefined : positionOf(query.after)
     const { rows, next } = await backupPage(env.DB, path.kind, after)
     return { rows, ...(next && { next: JSON.stringify(next) }) }
   },
 
   async readDocuments({ env, access, path, query }) {
-    requireAdmin(access)
+    requireAdmin(access, BACKS_UP)
     const collection = ownObject(env, await findCollection(env, path.collection))
     const lines: string[] = []
     let characters = 0
@@ -115,7 +115,7 @@ export const operator = {
   },
 
   async restoreBackup({ env, access, path: { kind }, body: { rows } }) {
-    requireAdmin(access)
+    requireAdmin(access, BACKS_UP)
     requireReadable(kind, rows)
     if (kind === 'keys') return restoreKeys(env, rows)
     if (kind === 'conversations') return { stored: await restoreConversations(env, rows) }
@@ -126,15 +126,8 @@ export const operator = {
   },
 } satisfies Partial<Handlers>
 
-/**
- * A backup is of everybody's conversations, and a restored key can be one that may do everything. So no other key has these
- * actions, `*` included.
- * @throws ApiError 401
- */
-function requireAdmin({ owner }: Access): void {
-  if (owner === ADMIN.owner) return
-  throw new ApiError(401, 'Forbidden - only the admin key backs up and restores.')
-}
+/** A backup is of everybody's conversations, and a restored key can be one that may do everything. */
+const BACKS_UP = 'backs up and restores'
 
 /** @throws ApiError 400 */
 function positionOf(text: string): (string | number | null)[] {

@@ -3,15 +3,7 @@
  * no start-up time.
  */
 import * as v from 'valibot'
-import {
-  AssistantName,
-  assistantEntries,
-  described,
-  maybe,
-  SetBody,
-  ToolName,
-  toolEntries,
-} from './schemas.ts'
+import { AssistantName, assistantEntries, described, maybe, SetBody, WebhookBody } from './schemas.ts'
 
 const Count = v.pipe(v.number(), v.integer(), v.minValue(0))
 const Milliseconds = described(v.pipe(v.number(), v.integer()), 'Unix time in milliseconds')
@@ -546,6 +538,45 @@ export const Source = v.object({
 })
 
 export const Sources = v.object({ sources: v.array(Source) })
+
+// =============================================================================
+// Webhooks.
+
+const { url, events } = WebhookBody().entries
+
+export const Webhook = v.object({
+  name: v.string(),
+  url,
+  events,
+  waiting: described(Count, 'Messages that are still to be sent'),
+  full: described(v.boolean(), 'Whether so many wait, for all webhooks, that no others are stored'),
+  secret: maybe(v.string(), 'Signs its messages, as Standard Webhooks do. Only where it is new'),
+  created_at: Milliseconds,
+  updated_at: Milliseconds,
+})
+
+export const Webhooks = v.object({ webhooks: v.array(Webhook) })
+
+export const Delivery = v.object({
+  id: described(v.string(), 'The same for each attempt: `webhook-id`'),
+  webhook: described(v.string(), "Its name, or `a/NAME` for that of an assistant's hand-over"),
+  event: v.string(),
+  conversation_id: v.optional(v.string()),
+  turn: v.optional(Count),
+  state: v.picklist(['waiting', 'delivered', 'given_up']),
+  tries: Count,
+  outcome: maybe(v.string(), 'What came of the last attempt'),
+  created_at: Milliseconds,
+  next_at: v.optional(Milliseconds),
+  delivered_at: v.optional(Milliseconds),
+})
+
+export const Deliveries = v.object({ deliveries: v.array(Delivery) })
+
+export const Sent = v.object({
+  sent: described(Count, 'Messages that were taken'),
+  left: described(v.boolean(), 'Whether more may be due'),
+})
 
 // =============================================================================
 // Backup and restore.

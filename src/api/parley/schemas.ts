@@ -4,6 +4,7 @@
  */
 import * as v from 'valibot'
 import { BACKUP_KINDS } from '../../db/backup-kinds.ts'
+import { EVENTS } from '../../db/webhook-events.ts'
 import { once } from '../../lib/once.ts'
 import { MOST_ORIGINS, ORIGIN_PATTERN } from '../../lib/origins.ts'
 import { LONGEST_FILE_NAME, MOST_FILES, MOST_PICTURES } from '../../lib/text-file.ts'
@@ -799,4 +800,40 @@ export const AssistantBody = once(() =>
     ),
     v.metadata({ oneOf: [{ required: ['collections'] }, { required: ['searches'] }] }),
   ),
+)
+
+// =============================================================================
+// Webhooks.
+
+const WebhookName = once(() =>
+  v.pipe(
+    v.string(),
+    v.regex(/^[a-z0-9-]{1,64}$/, 'Expected 1 to 64 lower-case letters, digits and hyphens.'),
+    v.check((name) => name !== 'deliveries', 'This name is taken by the list of deliveries.'),
+  ),
+)
+
+export const WebhookPath = once(() => v.object({ name: WebhookName() }))
+
+export const WebhookBody = once(() =>
+  v.strictObject({
+    url: described(
+      v.pipe(v.string(), v.maxLength(2_000), v.url('Expected an address.')),
+      'Where messages are posted. Its host has to be among ALLOWED_HOSTS',
+    ),
+    events: described(v.pipe(v.array(v.picklist(EVENTS)), v.minLength(1)), 'What it is told of'),
+    new_secret: v.optional(
+      described(v.boolean(), 'Whether a webhook that is stored already gets another secret'),
+      false,
+    ),
+  }),
+)
+
+export const DeliveryPath = once(() => v.object({ id: v.string() }))
+
+export const DeliveriesQuery = once(() =>
+  v.object({
+    limit: v.optional(limit('Messages to list', PAGE), String(PAGE)),
+    before: maybe(v.string(), 'Id of a message: only earlier ones'),
+  }),
 )

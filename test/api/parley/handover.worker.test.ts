@@ -1,5 +1,4 @@
 /** Conversations that are handed over to people: what the webhook gets, when it is down, and who may ask for it. */
-import { runDurableObjectAlarm, runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { conversationObject } from '../../../src/conversation/conversation-object'
@@ -48,13 +47,12 @@ const begin = async (): Promise<string> => {
 const handOver = (id: string, body: unknown, headers: Record<string, string> = ANN, assistant = 'help') =>
   call('POST', `/a/${assistant}/conversations/${id}/handover`, { key, headers, body })
 
-const stub = (id: string) => env.CONVERSATION.get(env.CONVERSATION.idFromName(id))
+/** What is still kept of a conversation's hand-overs. */
+const kept = async (id: string) =>
+  (await env.DB.prepare('SELECT * FROM deliveries WHERE conversation_id = ?').bind(id).all()).results
 
-/** What the conversation's object still keeps of its hand-overs. */
-const kept = (id: string) =>
-  runInDurableObject(stub(id), (_, { storage }) =>
-    storage.sql.exec("SELECT value FROM meta WHERE key = 'handovers'").toArray(),
-  )
+/** Sends what is due, as the cron trigger does. */
+const sendDue = () => call('POST', '/webhooks/deliveries')
 
 describe('a hand-over', () => {
   it('brings the webhook what was said and how to reach the visitor, signed as Standard Webhooks are', async () => {
@@ -103,15 +101,15 @@ describe('a hand-over', () => {
     status = 503
     expect(await handOver(id, { contact: '+33 1 23' })).toEqual([200, { delivered: false }])
     vi.useFakeTimers({ now: Date.now(), toFake: ['Date'] })
-    await runDurableObjectAlarm(stub(id))
+    await sendDue()
     expect(received).toHaveLength(1)
-    vi.setSystemTime(Date.now() + 6_000)
-    await runDurableObjectAlarm(stub(id))
+    vi.setSystemTime(Date.now() + 31_000)
+    await sendDue()
     expect(received).toHaveLength(2)
     status = 200
-    vi.setSystemTime(Date.now() + 11_000)
-    await runDurableObjectAlarm(stub(id))
-    await runDurableObjectAlarm(stub(id))
+    vi.setSystemTime(Date.now() + 61_000)
+    await sendDue()
+    await sendDue()
     expect(received).toHaveLength(3)
     expect(new Set(received.map(({ headers }) => headers.get('webhook-id')))).toHaveProperty('size', 1)
     expect(JSON.stringify(await kept(id))).not.toContain('+33')
@@ -128,10 +126,11 @@ describe('a hand-over', () => {
     ])
     received = []
     vi.useFakeTimers({ now: Date.now() + 4 * 86_400_000, toFake: ['Date'] })
-    await runDurableObjectAlarm(stub(old))
-    await runDurableObjectAlarm(stub(old))
-    await runDurableObjectAlarm(stub(deleted))
+    await sendDue()
+    await sendDue()
     expect(received).toHaveLength(1)
+    expect(await kept(old)).toMatchObject([{ next_at: null, delivered_at: null }])
+    expect(await kept(deleted)).toEqual([])
   })
 
   it('is asked for by those who may read the conversation, three times a day', async () => {

@@ -22,6 +22,7 @@ const PAGES: Record<string, () => Promise<PageModule>> = {
   sets: () => import('./sets/page'),
   usage: () => import('./usage/page'),
   keys: () => import('./keys/page'),
+  webhooks: () => import('./webhooks/page'),
   models: () => import('./models/page'),
   rules: () => import('./rules/page'),
   assistants: () => import('./assistants/page'),

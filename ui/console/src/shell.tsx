@@ -18,6 +18,7 @@ const ENTRIES: { page: string; title: string; icon: IconName }[] = [
   { page: 'assistants', title: 'Assistants', icon: 'assistants' },
   { page: 'models', title: 'Models', icon: 'models' },
   { page: 'keys', title: 'Keys', icon: 'keys' },
+  { page: 'webhooks', title: 'Webhooks', icon: 'send' },
   { page: 'usage', title: 'Usage', icon: 'usage' },
   { page: 'start', title: 'Get started', icon: 'start' },
 ]

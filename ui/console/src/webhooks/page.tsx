@@ -1,0 +1,177 @@
+/** Webhooks: what they are told of, a secret that is shown once, and what became of their messages. */
+import { useState } from 'preact/hooks'
+import type { InferOutput } from 'valibot'
+import type * as responses from '../../../../src/api/parley/response-schemas'
+import { EVENTS } from '../../../../src/db/webhook-events'
+import { toConversation } from '../address'
+import { mapped, read, send, useAction, useLoaded, useRead } from '../api'
+import { Button, Copy } from '../parts/button'
+import { CheckField, Dialog, Form, useDraft } from '../parts/form'
+import { ago, many, when } from '../parts/format'
+import { ListPage, Table } from '../parts/list'
+import { Badges, Card, Problem, Shown } from '../parts/page'
+
+type Webhook = InferOutput<typeof responses.Webhook>
+type Delivery = InferOutput<typeof responses.Delivery>
+type Event = Webhook['events'][number]
+
+const TITLES: Record<Event, string> = {
+  'turn.finished': 'A turn is answered',
+  feedback: 'An answer is rated',
+  'import.finished': 'An import has ended',
+  'handover.requested': 'A visitor asks for a person',
+}
+
+const NEW: Webhook = {
+  ...{ name: '', url: '', events: ['turn.finished'], waiting: 0, full: false, created_at: 0, updated_at: 0 },
+}
+
+const pathOf = (name: string): string => `/webhooks/${encodeURIComponent(name)}`
+
+export default function Webhooks() {
+  const list = useRead<{ webhooks: Webhook[] }>('/webhooks')
+  const sent = useLoaded(list.data && 'deliveries', (signal) =>
+    read<{ deliveries: Delivery[] }>('/webhooks/deliveries?limit=50', signal),
+  )
+  return (
+    <ListPage
+      title="Webhooks"
+      lead="Addresses that are told what happens here, by messages that are signed as Standard Webhooks are."
+      list={mapped(list, ({ webhooks }) => webhooks)}
+      empty={{
+        icon: 'send',
+        title: 'No webhooks yet',
+        text: 'Register an address, and a program of yours learns of answers, feedback and imports.',
+      }}
+      kind="webhook"
+      form={(close) => <WebhookDialog of={NEW} close={close} />}
+      edit={(each, close) => <WebhookDialog of={each} close={close} />}
+      item={({ name, url, events, waiting, full }) => ({
+        name,
+        about: url,
+        path: pathOf(name),
+        says: 'It is told of nothing any more, and messages that still wait are deleted.',
+        children: (
+          <>
+            <Badges of={events} />
+            {waiting > 0 && <span class="badge warn">{many(waiting, 'message')} waiting</span>}
+            {full && <span class="badge bad">too many wait: new ones are left out</span>}
+            <Send label="Send a test" path={`${pathOf(name)}/test`} done={sent.reload} />
+          </>
+        ),
+      })}
+    >
+      {list.data && (
+        <Card title="Messages of the last seven days">
+          <Shown of={sent}>
+            {({ deliveries }) =>
+              deliveries.length > 0 ? (
+                <Deliveries of={deliveries} done={sent.reload} />
+              ) : (
+                <p class="soft">There are none yet. The latest 50 are listed here.</p>
+              )
+            }
+          </Shown>
+        </Card>
+      )}
+    </ListPage>
+  )
+}
+
+/** Sends something, and shows it anew. */
+function Send({ label, path, done }: { label: string; path: string; done: () => void }) {
+  const { busy, error, start } = useAction(() => send('POST', path).then(done))
+  return (
+    <>
+      <Button label={busy ? 'Sending …' : label} disabled={busy} onClick={start} />
+      {error && <Problem error={error} />}
+    </>
+  )
+}
+
+const STATES = { waiting: 'waiting', delivered: 'delivered', given_up: 'given up' }
+const LOOKS = { waiting: 'badge warn', delivered: 'badge good', given_up: 'badge bad' }
+
+const Deliveries = ({ of, done }: { of: Delivery[]; done: () => void }) => (
+  <Table
+    label="Messages"
+    head={['Event', 'To', 'When', 'State', 'Again']}
+    rows={of.map(({ id, event, webhook, created_at, conversation_id: conversation, ...each }) => ({
+      key: id,
+      cells: [
+        conversation === undefined ? (
+          event
+        ) : (
+          <a key="event" href={toConversation(conversation)}>
+            {event}
+          </a>
+        ),
+        webhook,
+        <time key="when" dateTime={new Date(created_at).toISOString()} title={when(created_at)}>
+          {ago(created_at)}
+        </time>,
+        <span key="state">
+          <span class={LOOKS[each.state]}>{STATES[each.state]}</span> {each.outcome}
+          {each.next_at !== undefined && each.tries > 0 && ` Again ${when(each.next_at)}.`}
+        </span>,
+        each.state === 'delivered' ? (
+          ''
+        ) : (
+          <Send key="send" label="Send again" path={`/webhooks/deliveries/${id}`} done={done} />
+        ),
+      ],
+    }))}
+  />
+)
+
+/** A new webhook, or what is to change about one. Its secret is shown where it is new. */
+function WebhookDialog({ of, close }: { of: Webhook; close: () => void }) {
+  const isNew = of.name === ''
+  const { draft, text, check } = useDraft({ name: of.name, url: of.url, renew: false })
+  const [events, setEvents] = useState<readonly Event[]>(of.events)
+  const [secret, setSecret] = useState<string>()
+  const save = async () => {
+    const { name, url, renew } = draft
+    const body = { url, events, ...(renew && { new_secret: true }) }
+    const { secret } = await send<Webhook>('PUT', pathOf(name), body)
+    if (secret === undefined) close()
+    else setSecret(secret)
+  }
+  if (secret !== undefined)
+    return (
+      <Dialog title="The secret of the webhook" close={close}>
+        <div class="dialog-body form">
+          <p>Copy it now: it is not shown again. Your program checks by it that messages come from here.</p>
+          <div class="secret line">
+            <code class="grow">{secret}</code>
+            <Copy text={secret} label="Copy the secret" />
+          </div>
+          <div class="dialog-foot line">
+            <Button label="Done" kind="primary" onClick={close} />
+          </div>
+        </div>
+      </Dialog>
+    )
+  return (
+    <Dialog title={isNew ? 'New webhook' : `Edit ${of.name}`} close={close}>
+      <Form action={isNew ? 'Register' : 'Save'} disabled={events.length === 0} save={save}>
+        {isNew && text('name', 'Name', { required: true, pattern: '[a-z0-9\\-]{1,64}', placeholder: 'crm' })}
+        {text('url', 'Address', { type: 'url', required: true, placeholder: 'https://example.com/parley' })}
+        <fieldset class="choices">
+          <legend class="field-label">What is it told of?</legend>
+          {EVENTS.map((event) => (
+            <CheckField
+              key={event}
+              label={TITLES[event]}
+              checked={events.includes(event)}
+              change={(checked) =>
+                setEvents(EVENTS.filter((each) => (each === event ? checked : events.includes(each))))
+              }
+            />
+          ))}
+        </fieldset>
+        {!isNew && check('renew', 'Give it a new secret')}
+      </Form>
+    </Dialog>
+  )
+}
