@@ -6,6 +6,7 @@ import { requireOwnDatabase } from './db/owner'
 import { runDueSets } from './question-sets/run'
 import { readDueSources } from './sources/due'
 import { sendWebhooks } from './webhooks/send'
+import { gatherWeek } from './webhooks/weekly'
 
 export { AgentSocket } from './api/ui-stream/agent-socket'
 export { Conversation } from './conversation/conversation'
@@ -23,6 +24,7 @@ export default {
       readDueSources(env),
       runDueSets(env),
       sendWebhooks(env),
+      gatherWeek(env),
     ])
   },
 } satisfies ExportedHandler<Cloudflare.Env>

@@ -14,7 +14,8 @@ import type { TranscriptMessage } from '../turn/look-back'
 import type { Asker, AskRequest, Begun, Single } from '../turn/request'
 import { sealedId } from './conversation-id'
 import type { ConversationState } from './conversation-state'
-import { documentsOf, ownerOf, turnRow } from './stored'
+import type { Walked, walkTurns } from './gaps'
+import { documentsOf, ownerOf, type Scope, turnRow } from './stored'
 import { identityOf, type RequestIdentity } from './turn-queue'
 import type { Reads } from './turn-stream'
 
@@ -265,6 +266,11 @@ export interface ConversationRpc {
    */
   unanswered(asker: Asker, turn?: number): Promise<Outcome<TracedTurn[]>>
   /**
+   * Goes on with a walk over the turns of all conversations. Call it through gaps.ts, at an object of a random id. Stores nothing.
+   * @param whose turns it looks at
+   */
+  gaps(from: Parameters<typeof walkTurns>[1], whose: Scope): Promise<Outcome<Walked>>
+  /**
    * Deletes the conversation as `erase` does, on behalf of an asker. False if this object holds nothing. Fails
    * with 404 for a conversation that is deleted or another asker's.
    */
@@ -300,6 +306,7 @@ const CONVERSATION_CALLS: Repetitions<ConversationRpc> = {
   recorded: 'repeat',
   unanswered: 'repeat',
   erase: 'repeat',
+  gaps: 'repeat',
   // A second stop would hit the turn that waited behind the first.
   stop: 'once',
   // A second call would add the message twice.
@@ -313,6 +320,10 @@ export function conversationObject(env: Cloudflare.Env, conversationId: string):
   const namespace = env.CONVERSATION as DurableObjectNamespace
   return objectCalls(objectStubs<ConversationRpc>(namespace, env, conversationId), CONVERSATION_CALLS)
 }
+
+/** A handle on an object of its own for a step of a walk. It stores nothing. */
+export const gapWalker = (env: Cloudflare.Env): Pick<ConversationRpc, 'gaps'> =>
+  conversationObject(env, `gaps-${crypto.randomUUID()}`)
 
 // =============================================================================
 // Finds a place for a request whose own conversation id is taken: another conversation with a random id. If the

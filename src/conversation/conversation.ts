@@ -29,6 +29,7 @@ import {
 } from './conversation-object'
 import { ConversationState } from './conversation-state'
 import { Erasure, UsedMark } from './expiry'
+import { walkTurns } from './gaps'
 import { askedOf, deletedTurns, dropDeletedRecords, isRemembered, transcriptTo } from './messages'
 import { PrefetchedHistory, seenBy } from './prefetch'
 import { type LeftTurn, requireAsker } from './stored'
@@ -234,6 +235,10 @@ export class Conversation extends CountingObject implements ConversationRpc {
       if (!state.mayRead(asker)) throw unknownConversation()
       return state.log.unanswered(turn)
     })
+  }
+
+  gaps(...[from, whose]: Parameters<ConversationRpc['gaps']>): ReturnType<ConversationRpc['gaps']> {
+    return attempt(() => walkTurns(this.env, from, whose))
   }
 
   remove(asker: Asker, origin?: Origin): Promise<Outcome<boolean>> {

@@ -32,7 +32,7 @@ import {
 } from '../turn/fold'
 import type { Asker, Begun } from '../turn/request'
 import { idOfHandle, isSealed, sealedId } from './conversation-id'
-import { conversationObject } from './conversation-object'
+import { conversationObject, gapWalker } from './conversation-object'
 import {
   type Feedback,
   giverOf,
@@ -41,6 +41,7 @@ import {
   withdrawFeedback,
   withFeedback,
 } from './feedback'
+import type { Walk } from './gaps'
 import { mayOpen, restoreTurn, type Scope, scopeOf, traceShape, unproven } from './stored'
 
 // =============================================================================
@@ -268,6 +269,18 @@ export async function listConversations(
     })),
     ...(rows.length > most && { next_cursor: makeCursor(page.at(-1)!) }),
   }
+}
+
+/**
+ * The gaps in the latest turns that an asker may list (gaps.ts).
+ * @throws ApiError 401 for an asker who does not see what others said
+ */
+export async function listGaps(env: Cloudflare.Env, asker: Asker): Promise<Omit<Walk, 'after'>> {
+  const scope = scopeOf(asker, undefined)
+  if (scope === undefined || scope === 'unproven' || scope.proof !== undefined)
+    throw new ApiError(401, 'Forbidden - gaps are shown to keys with the action `conversations:list`.')
+  const { turns, since, gaps } = unwrap(await gapWalker(env).gaps({ turns: 0, gaps: [] }, scope))
+  return { turns, ...(since !== undefined && { since }), gaps }
 }
 
 /**

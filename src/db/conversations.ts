@@ -131,7 +131,7 @@ export interface Of {
 }
 
 /** SQLite uses a partial index only for a query that repeats the index's condition. */
-const areOf = ({ owner, userId, proof }: Of): (Sql | undefined)[] => [
+export const areOf = ({ owner, userId, proof }: Of): (Sql | undefined)[] => [
   owner === undefined ? undefined : sql`owner = ${owner}`,
   userId === undefined ? undefined : sql`user_id = ${userId}`,
   userId ? sql`user_id <> ''` : undefined,

@@ -17,7 +17,15 @@ import {
   select,
   sets,
 } from './client'
-import { type ConversationEntry, erasureSince, marksFor, NO_TRACE, upsertConversation } from './conversations'
+import {
+  areOf,
+  type ConversationEntry,
+  erasureSince,
+  marksFor,
+  NO_TRACE,
+  type Of,
+  upsertConversation,
+} from './conversations'
 import { announcing, WROTE } from './deliveries'
 import { modelIds, type Named } from './registry'
 import { findResource, putResource } from './resources'
@@ -221,6 +229,58 @@ export const turnsBetween = (
       WHERE ${onPage(conversationId, { now })} AND created_at BETWEEN ${from} AND ${to} ORDER BY turn`,
   )
 
+/** The last row of turns. SQLite numbers rows in the order of time. */
+export async function latestTurnRow(db: Database): Promise<number> {
+  const row = await first<{ last: number }>(db, sql`SELECT coalesce(max(rowid), 0) AS last FROM turns`)
+  return row!.last
+}
+
+/** A turn as far as it says how well it was answered. */
+export interface AskedTurn extends Pick<TurnRow, 'conversationId' | 'turn' | 'createdAt'> {
+  /** its row */
+  number: number
+  /** as it was searched */
+  question: string
+  /** 1: its answer cites nothing */
+  bare: number
+  declined: number | null
+  warned: number | null
+  /** 1: it was asked again */
+  again: number
+  /** JSON: the first documents of its prompt */
+  passages: string | null
+  /** JSON: for each person who rated it down, their reasons */
+  reasons: string
+}
+
+interface AskedPage {
+  /** a row: only later ones */
+  after: number
+  limit: number
+  /** a user whose turns are left out */
+  without: string
+  /** milliseconds */
+  now: number
+}
+
+/** Turns that were answered and have not expired, in the order of their rows. */
+export const askedTurns = (db: Database, whose: Of, page: AskedPage): Promise<AskedTurn[]> =>
+  all(
+    db,
+    sql`SELECT turns.rowid AS number, conversation_id AS conversationId, turn, turns.created_at AS createdAt,
+        coalesce(standalone, question) AS question, citations = '[]' AS bare, verdict ->> '$.declined' AS declined,
+        verdict ->> '$.warned' AS warned, replaced_by IS NOT NULL AS again,
+        json_extract(passages, '$[0]', '$[1]', '$[2]') AS passages,
+        (SELECT json_group_array(json(f.reasons)) FROM feedback f WHERE f.conversation_id = turns.conversation_id
+          AND f.turn = turns.turn AND f.rating = 'down') AS reasons
+      FROM turns JOIN conversations ON conversations.id = conversation_id
+      WHERE ${allOf(
+        sql`turns.rowid > ${page.after} AND timings <> '{}' AND turns.expires_at > ${page.now}`,
+        sql`user_id <> ${page.without}`,
+        ...areOf(whose),
+      )} ORDER BY turns.rowid LIMIT ${page.limit}`,
+  )
+
 /** Deletes a turn that somebody deleted, with the versions that it replaced. */
 export async function deleteTurn(db: Database, conversationId: string, turn: number): Promise<void> {
   await run(
@@ -299,8 +359,8 @@ export async function trimTraces(db: Database, before: number, limit: number): P
  */
 async function startAgain(db: Database, after: number): Promise<void> {
   if (after === 0) return
-  const row = await first<{ last: number }>(db, sql`SELECT coalesce(max(rowid), 0) AS last FROM turns`)
-  if (row!.last < after) await remember(db, row!.last)
+  const last = await latestTurnRow(db)
+  if (last < after) await remember(db, last)
 }
 
 const remember = (db: Database, after: number): Promise<number> =>

@@ -2,7 +2,7 @@
 import { exports } from 'cloudflare:workers'
 
 /** Whose requests those of background work are: no visitor's. */
-const TESTER = 'question-sets'
+export const TESTER = 'question-sets'
 
 /** A name that this Parley answers to (api/http/cors.ts). */
 function hostOf({ SERVED_HOSTS = '' }: { SERVED_HOSTS?: string }): string {

@@ -19,6 +19,7 @@ import { once } from '../lib/once'
 import { readStored } from '../lib/stored-json'
 import { requireAllowed } from '../models/egress'
 import { base64, SECRET_PREFIX, send } from './send'
+import { tellWeekly } from './weekly'
 
 /** Webhooks of a deployment: each event is a row for each of them. */
 const MOST_WEBHOOKS = 20
@@ -89,6 +90,7 @@ export async function putWebhook(
   const sealed = secret === undefined ? kept : await seal(secret, env)
   const body = JSON.stringify({ url, events: [...new Set(events)] })
   await putResource(env.DB, { kind: WEBHOOK, id: name, body, sealed })
+  if (events.includes('gaps.weekly')) await tellWeekly(env)
   const [shown] = await shownAll(env, [await requireWebhook(env, name)])
   return { ...shown!, ...(secret !== undefined && { secret }) }
 }

@@ -33,7 +33,7 @@ describe("the SDK's client", () => {
     const client = await connect()
     expect(client.getServerVersion()).toMatchObject({ name: 'parley' })
     const { tools } = await client.listTools()
-    expect(tools.map(({ name }) => name)).toEqual(['search', 'fetch', 'ask', 'list_conversations'])
+    expect(tools.map(({ name }) => name)).toEqual(['search', 'fetch', 'ask', 'list_conversations', 'gaps'])
     await client.ping()
     await client.close()
   })

@@ -3,11 +3,9 @@ import { expect, test } from 'vitest'
 import {
   ANSWER,
   answered,
-  DOCS,
   DOCUMENT,
   failedTurn,
   found,
-  HISTORY,
   hit,
   QUESTION,
   sampleServer,
@@ -16,7 +14,7 @@ import {
   turn,
   withConversation,
 } from './sample'
-import { type FakeServer, failure } from './server'
+import { failure } from './server'
 import {
   address,
   choose,
@@ -227,66 +225,30 @@ test('a question of one is asked again in the chat, in a conversation of its own
   ])
 })
 
-/** A server with what a list of conversations leads to: by the filter that is asked for. */
-const withUnanswered = (server: FakeServer) => {
-  const none = { citations: [] }
-  const [one, two, three] = [summary('c-1'), summary('c-2'), summary('c-3')]
-  const rated = {
-    feedback: [
-      { rating: 'down', own: false, created_at: 1, updated_at: 1, reasons: ['outdated', 'No zinc'] },
-    ],
-  }
-  return (
-    server
-      .on('GET /conversations', ({ query }) => ({
-        conversations: query.has('unanswered')
-          ? [one, two, three, summary('c-5', QUESTION, { user_id: 'question-sets' })]
-          : query.get('rating') === 'down'
-            ? [summary('c-4')]
-            : [two],
-      }))
-      .on('GET /conversations/c-1', { ...one, turns: [turn(1, 'Where is zinc?', none)] })
-      .on('GET /conversations/c-2', {
-        ...two,
-        turns: [
-          turn(1, 'where is zinc', { ...none, created_at: 5 }),
-          turn(2),
-          turn(3, '=Is it open?', { warned: true }),
-        ],
-      })
-      // It was deleted meanwhile.
-      .on('GET /conversations/c-3', () => failure(404, 'Not found'))
-      .on('GET /conversations/c-4', {
-        ...summary('c-4'),
-        turns: [
-          turn(1, 'And zinc?', { ...rated, standalone: 'Where can I find zinc?' }),
-          turn(2, 'Hi', { ...none, declined: true }),
-        ],
-      })
-  )
-}
+const gap = (question: string, more: object = {}) => ({
+  ...{ question, times: 1, examples: [], faults: {}, reasons: {}, nearest: [] },
+  last_asked: { conversation_id: 'c-1', turn: 1, created_at: Date.now() },
+  ...more,
+})
 
 test('questions that nothing answers are grouped by what they mean, with the document that comes nearest', async () => {
-  const [field] = DOCS.fields.slice(-1)
-  const served = { ...field, embed: { ...field?.embed, served_by: 'local/minilm-l6-static' } }
-  const vectors: Record<string, number[]> = {
-    'Where is zinc?': [1, 0, 0],
-    'Where can I find zinc?': [2, 1, 0],
-    '=Is it open?': [0, 0, 1],
-    Hi: [0, 1, 0],
-  }
-  const server = withUnanswered(sampleServer())
-    .on('GET /collections', [HISTORY, { ...DOCS, fields: [...DOCS.fields.slice(0, -1), served] }])
-    .on('POST /v1/embeddings', ({ body }) => ({
-      object: 'list',
-      data: body.input.map((text: string, index: number) => ({
-        object: 'embedding',
-        index,
-        embedding: vectors[text],
-      })),
-      model: body.model,
-      usage: { prompt_tokens: 1, total_tokens: 1 },
-    }))
+  const server = withConversation(sampleServer(), 'c-1')
+    .on('GET /gaps', {
+      turns: 9,
+      gaps: [
+        gap('Where is zinc?', {
+          times: 3,
+          examples: ['where is zinc', 'Where can I find zinc?'],
+          faults: { cites_nothing: 2, rated_down: 1 },
+          reasons: { outdated: 1, 'No zinc': 1 },
+        }),
+        gap('=Is it open?', {
+          faults: { warned: 1 },
+          answered_since: { conversation_id: 'c-9', turn: 2, created_at: Date.now() },
+        }),
+        gap('Hi', { faults: { declined: 1 } }),
+      ],
+    })
     .on('GET /conversations/{id}/trace', { id: 'c-1', turns: [] })
     .on('POST /multi_search', ({ body }) => ({
       results: body.searches.map(() => found([hit(DOCUMENT, { distance: 0.4 })])),
@@ -295,12 +257,13 @@ test('questions that nothing answers are grouped by what they mean, with the doc
   await waitFor(() => expect(texts('.item-name')).toEqual(['Where is zinc?', '=Is it open?', 'Hi']))
   expect(texts('.item .badge')).toEqual([
     ...['cites nothing (2)', 'rated bad', 'Out of date', 'No zinc', '3 times'],
-    ...['with a warning', '1 time'],
+    ...['with a warning', expect.stringMatching(/^answered /), '1 time'],
     ...['declined', '1 time'],
   ])
+  expect(document.querySelector('.item a.badge')?.getAttribute('href')).toBe('#c-9')
   await shows(`“Where can I find zinc?”Nearest document: ${QUESTION}, 60% alike in meaning`, '.item')
   await shows(
-    'Grouped by their meaning. In all: cites nothing (2), rated bad, Out of date, No zinc, with a warning, declined.',
+    'Of the latest 9 turns. In all: cites nothing (2), rated bad, Out of date, No zinc, with a warning, declined.',
     '.lead',
   )
   await expectSound('unanswered')
@@ -308,16 +271,10 @@ test('questions that nothing answers are grouped by what they mean, with the doc
   const rows = (await download('CSV')).split('\r\n')
   expect(rows).toHaveLength(4)
   expect(rows[1]).toMatch(
-    /^"Where is zinc\?","3","20.*Z","cites nothing \(2\), rated bad, Out of date, No zinc","where is zinc \| Where can I find zinc\?","docs\/history","0.60"$/,
+    /^"Where is zinc\?","3","20.*Z","cites nothing \(2\), rated bad, Out of date, No zinc","where is zinc \| Where can I find zinc\?","docs\/history","0.60",""$/,
   )
-  expect(rows[2]).toMatch(/^"'=Is it open\?"/)
+  expect(rows[2]).toMatch(/^"'=Is it open\?".*"20[^"]*Z"$/)
   await click(screen.getAllByRole('link', { name: 'Write a page' })[0]!)
   await screen.findByRole('dialog', { name: 'Write a page' })
-  expect(address()).toMatch(/^\/fix\?a=c-[124]\/1&write=1$/)
-})
-
-test('questions that nothing answers are grouped by their words where no model of Parley’s own compares them', async () => {
-  await openTab(withUnanswered(sampleServer()), '/conversations/unanswered')
-  await shows('Grouped by their words', '.lead')
-  expect(texts('.item-name')).toEqual(['Where is zinc?', '=Is it open?', 'Where can I find zinc?', 'Hi'])
+  expect(address()).toMatch(/^\/fix\?a=c-1\/1&write=1$/)
 })

@@ -137,6 +137,23 @@ export function fullServer(): FakeServer {
         }),
       ],
     })
+    .on('GET /gaps', {
+      turns: 7,
+      gaps: [
+        {
+          ...{
+            question: QUESTION,
+            times: 2,
+            examples: ['Where is it?'],
+            reasons: { outdated: 1 },
+            nearest: [],
+          },
+          faults: { declined: 1, rated_down: 1 },
+          last_asked: { conversation_id: 'c-1', turn: 1, created_at: Date.now() },
+          answered_since: { conversation_id: 'c-1', turn: 2, created_at: Date.now() },
+        },
+      ],
+    })
     .on('GET /webhooks', { webhooks: [webhook({ waiting: 2, full: true })] })
     .on('GET /webhooks/deliveries', {
       deliveries: [

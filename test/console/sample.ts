@@ -325,6 +325,7 @@ export const emptyServer = (): FakeServer =>
     // An import has ended.
     .on('POST /question_sets', { sets: 0 })
     .on('GET /conversations', { conversations: [] })
+    .on('GET /gaps', { turns: 0, gaps: [] })
     .on('GET /usage', { from: '2026-10-31', to: '2026-11-29', usage: [] })
 
 /** A server with the collection `docs`, a model, an assistant, and what each test adds. */

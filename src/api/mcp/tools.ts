@@ -1,8 +1,9 @@
 /** The tools of the MCP server: their schemas, what they answer, and the resources that they lead to. */
 import * as v from 'valibot'
+import { ADMIN, requireAdmin } from '../../auth/access'
 import { requireAccess } from '../../auth/authenticate'
 import { chatOf } from '../../conversation/ask'
-import { listConversations } from '../../conversation/conversations'
+import { listConversations, listGaps } from '../../conversation/conversations'
 import { ApiError, inFull } from '../../errors'
 import { once } from '../../lib/once'
 import { textOf } from '../../lib/parts'
@@ -245,6 +246,19 @@ const definitions = once(() => {
       }),
       annotations: READS,
     },
+    {
+      name: 'gaps',
+      title: 'List what the documents lack',
+      description:
+        'Lists questions that were declined, answered without a source or with a warning, rated down or asked again, grouped by meaning, the most asked first. With the documents that come nearest, and a later answer where there is one.',
+      inputSchema: input('', { limit: limit(MOST_GAPS) }),
+      outputSchema: object('turns gaps', {
+        turns: INTEGER,
+        since: INTEGER,
+        gaps: arrayOf({ type: 'object' }),
+      }),
+      annotations: READS,
+    },
   ]
 })
 
@@ -366,6 +380,8 @@ export function answerOf(turn: Turn, fields: SourceFields): ToolResult {
 
 const MOST_RESULTS = 50
 const USUAL_RESULTS = 10
+const MOST_GAPS = 200
+const USUAL_GAPS = 20
 
 /** Models also write text as a number, and a number as text. */
 const text = (longest: number) =>
@@ -405,6 +421,7 @@ const INPUTS = once(() => ({
     limit: limit(100),
     cursor: v.optional(text(512)),
   }),
+  gaps: v.strictObject({ limit: limit(MOST_GAPS) }),
 }))
 
 type Name = keyof ReturnType<typeof INPUTS>
@@ -412,7 +429,10 @@ type Input<N extends Name> = v.InferOutput<ReturnType<typeof INPUTS>[N]>
 
 /** The tools that the key may call. */
 export const listTools = (session: Session) =>
-  definitions().filter(({ name }) => name !== 'search' || maySearch(session))
+  definitions().filter(({ name }) => {
+    if (name === 'gaps') return session.access.owner === ADMIN.owner
+    return name !== 'search' || maySearch(session)
+  })
 
 /**
  * Calls a tool. A failure becomes the tool's result, so that the calling model can read the reason.
@@ -506,9 +526,16 @@ async function list(session: Session, { limit = 20, ...narrowed }: Input<'list_c
   })
 }
 
+async function gaps(session: Session, { limit = USUAL_GAPS }: Input<'gaps'>): Promise<ToolResult> {
+  requireAdmin(session.access, 'sees gaps here')
+  const found = await listGaps(session.env, await askerWith(session, 'conversations:list'))
+  return structured({ ...found, gaps: found.gaps.slice(0, limit) })
+}
+
 const CALLS: { [N in Name]: (session: Session, input: Input<N>) => Promise<ToolResult> } = {
   search,
   fetch,
   ask: askWhole,
   list_conversations: list,
+  gaps,
 }

@@ -7,6 +7,7 @@ import {
   getConversation,
   giveFeedback,
   listConversations,
+  listGaps,
   renameConversation,
   requireConversationId,
   traceConversation,
@@ -27,6 +28,10 @@ export const conversations = {
     const { user_id: userId, limit = PAGE, ...narrowed } = served.query
     const asker = await askerWith(served, 'conversations:list')
     return listConversations(served.env, asker, { ...narrowed, userId, limit })
+  },
+
+  async listGaps(served) {
+    return listGaps(served.env, await askerWith(served, 'conversations:list'))
   },
 
   async getConversation(served) {

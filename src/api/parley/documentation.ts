@@ -53,6 +53,13 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
       'the user whom the request names.',
     success: { description: 'A page of conversations', schema: responses.ConversationPage },
   },
+  listGaps: {
+    summary: 'List what the documents lack',
+    description:
+      'Questions of the latest 2,000 turns whose answers were declined, cite nothing, came with a warning, were rated down or were asked ' +
+      'again. Those that mean the same are one group. For keys with the action `conversations:list`, of what they list.',
+    success: { description: 'The gaps, the most asked first', schema: responses.Gaps },
+  },
   getConversation: {
     summary: 'Read a conversation with its latest turns',
     description: `Finished turns only: a running one is in its events. ${OWN}`,

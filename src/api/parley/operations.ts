@@ -52,6 +52,7 @@ export const operations = {
     query: schemas.ListQuery,
     headers: schemas.UserHeader,
   }),
+  listGaps: operation('GET', '/gaps', ['conversations:list'], { headers: schemas.UserHeader }),
   getConversation: operation('GET', '/conversations/{id}', own('get'), {
     params: schemas.ConversationPath,
     query: schemas.ConversationQuery,

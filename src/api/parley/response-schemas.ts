@@ -164,6 +164,38 @@ const summary = {
 
 export const ConversationSummary = v.object(summary)
 
+const Place = v.object({ conversation_id: v.string(), turn: Count, created_at: Milliseconds })
+
+export const Gaps = v.object({
+  turns: described(Count, 'Turns that were looked at'),
+  since: v.optional(Milliseconds),
+  gaps: v.array(
+    v.object({
+      question: described(v.string(), 'As it was searched'),
+      times: Count,
+      examples: described(v.array(v.string()), 'Other wordings, five at most'),
+      faults: described(
+        v.record(v.string(), Count),
+        'How often: `declined`, `cites_nothing`, `warned`, `rated_down`, `asked_again`',
+      ),
+      reasons: described(v.record(v.string(), Count), 'What people said against the answers, and how often'),
+      last_asked: Place,
+      nearest: described(
+        v.array(
+          v.object({
+            collection: v.string(),
+            document_id: v.string(),
+            title: v.optional(v.string()),
+            url: v.optional(v.string()),
+          }),
+        ),
+        'Documents that came nearest when it was asked last, best first',
+      ),
+      answered_since: v.optional(described(Place, 'A later turn that answered the same question')),
+    }),
+  ),
+})
+
 export const ConversationPage = v.object({
   conversations: v.array(ConversationSummary),
   next_cursor: maybe(v.string(), '`cursor` of the next page; absent on the last'),

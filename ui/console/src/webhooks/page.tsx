@@ -18,6 +18,7 @@ type Event = Webhook['events'][number]
 const TITLES: Record<Event, string> = {
   'turn.finished': 'A turn is answered',
   feedback: 'An answer is rated',
+  'gaps.weekly': 'Once a week: what the documents lack',
   'import.finished': 'An import has ended',
   'handover.requested': 'A visitor asks for a person',
 }
@@ -41,7 +42,7 @@ export default function Webhooks() {
       empty={{
         icon: 'send',
         title: 'No webhooks yet',
-        text: 'Register an address, and a program of yours learns of answers, feedback and imports.',
+        text: 'Register an address, and a program of yours learns of answers, feedback, imports and gaps.',
       }}
       kind="webhook"
       form={(close) => <WebhookDialog of={NEW} close={close} />}
