@@ -55,6 +55,8 @@ export interface SaidMessage {
   input: string
   response: string
   more: MessageDetails
+  /** the person who wrote the response; absent: it came from elsewhere */
+  author?: string
 }
 
 /** Whether it only changes stored data, and does nothing if the object stores none. */
@@ -114,7 +116,7 @@ async function say(
   command: Whose & SaidMessage,
   now: number,
 ): Promise<number> {
-  const { conversationId, historyId, modelId, input, response, more, asker } = command
+  const { conversationId, historyId, modelId, input, response, more, author, asker } = command
   state.introduce({ ...command, title: input }, now)
   const conversation = state.entry(command, now)
   const turn = state.log.begin(input, now, conversation.expiresAt)
@@ -122,7 +124,12 @@ async function say(
     { type: 'question', question: contentOf(input) },
     ...(response === '' ? [] : [{ type: 'delta' as const, text: response }]),
     { type: 'message', details: more },
-    { type: 'done', finish_reason: 'stop', answer: contentOf(response) },
+    {
+      type: 'done',
+      finish_reason: 'stop',
+      ...(author !== undefined && { author }),
+      answer: contentOf(response),
+    },
   ]
   const events = bodies.map(
     (body, seq): LogEvent => ({ ...body, conversation_id: conversationId, turn, seq }),

@@ -7,6 +7,7 @@ import {
   nameConversation,
   type PageEnd,
 } from '../db/conversations'
+import { handedOverAt } from '../db/deliveries'
 import { ratingsOf } from '../db/feedback'
 import {
   findTurn,
@@ -207,6 +208,8 @@ interface ConversationDetail extends ConversationSummary {
   turns: (RecordedTurn & { feedback?: ShownFeedback[]; versions?: number[] })[]
   /** present if there are earlier turns: ask for those before this one */
   earlier?: number
+  /** when people were asked for, if that was within seven days: they may reply */
+  handed_over_at?: number
 }
 
 const MOST_LISTED = 100
@@ -299,6 +302,8 @@ export async function getConversation(
   const row = await readable(env, asker, id)
   const db = env.DB
   const now = Date.now()
+  const asking = handedOverAt(db, id)
+  asking.catch(() => {})
   const shown = version === undefined ? undefined : await findTurn(db, id, version, now)
   if (version !== undefined && !shown) throw unknownTurn()
   const most = Math.max(1, Math.min(limit, TURNS_A_PAGE))
@@ -318,8 +323,10 @@ export async function getConversation(
     const all = versions.find((group) => group.includes(stored.turn))
     return { ...recordedTurn(stored), ...(all && { versions: all }) }
   })
+  const handedOver = await asking
   return {
     ...summaryOf(row),
+    ...(handedOver !== undefined && { handed_over_at: handedOver }),
     turns: await withFeedback(env, asker, row, turns),
     ...(rows.length > most && { earlier: page[0]!.turn }),
   }
@@ -454,6 +461,23 @@ export async function traceConversation(
     .slice(-TRACES_A_PAGE)
   if (turn !== undefined && turns.length === 0) throw unknownTurn()
   return { id, turns: await withFeedback(env, asker, conversation, turns) }
+}
+
+/**
+ * Adds what a person says to a conversation in which people were asked for.
+ * @returns the number of its turn @throws ApiError 404; 409 where nobody asked
+ */
+export async function replyAsPerson(
+  env: Cloudflare.Env,
+  asker: Asker,
+  id: string,
+  { author, message }: { author: string; message: string },
+): Promise<number> {
+  const row = await readable(env, asker, id)
+  if ((await handedOverAt(env.DB, row.id)) === undefined)
+    throw new ApiError(409, 'Nobody has asked for a person in this conversation within seven days.')
+  const said = { what: 'message' as const, input: '', response: message, more: { origin: 'person' }, author }
+  return unwrap(await conversationObject(env, row.id).tell({ ...whose(row, asker), ...said }))
 }
 
 /** The row of a conversation that the asker may open. @throws ApiError 404 */

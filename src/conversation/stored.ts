@@ -351,6 +351,7 @@ const verdictShape: () => v.GenericSchema<Verdict> = once(() =>
         }),
       ),
     ),
+    author: v.exactOptional(v.string()),
   }),
 )
 

@@ -90,6 +90,16 @@ export async function queueFew(
   return row ?? (oldest!.results as { at: number }[])[0]!.at
 }
 
+/** When people were asked for in a conversation last, in unix milliseconds; undefined: not within the time that rows are kept. */
+export async function handedOverAt(db: Database, conversationId: string): Promise<number | undefined> {
+  const asked = sql`conversation_id = ${conversationId} AND event = 'handover.requested'`
+  const row = await first<{ at: number | null }>(
+    db,
+    sql`SELECT max(created_at) AS at FROM deliveries WHERE ${asked}`,
+  )
+  return row?.at ?? undefined
+}
+
 /** Whether a message is to be sent by now. */
 export const isAnyDue = async (db: Database, now: number): Promise<boolean> =>
   (await first(db, sql`SELECT 1 FROM deliveries WHERE next_at <= ${now} LIMIT 1`)) !== undefined

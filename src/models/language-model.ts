@@ -147,13 +147,16 @@ export interface Verdict {
   warned?: true
   /** what the documents say of its sentences (turn/citations.ts) */
   support?: SentenceSupport[]
+  /** the name of the person who wrote it in the place of a model */
+  author?: string
 }
 
 /** The verdict alone, of anything that has one. */
-export const verdictOf = ({ declined, warned, support }: Verdict): Verdict => ({
+export const verdictOf = ({ declined, warned, support, author }: Verdict): Verdict => ({
   ...(declined && { declined }),
   ...(warned && { warned }),
   ...(support && { support }),
+  ...(author !== undefined && { author }),
 })
 
 export interface FailedAttempt {

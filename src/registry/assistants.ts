@@ -14,6 +14,7 @@ import {
   upsertAssistantRow,
 } from '../db/registry'
 import { ApiError, badRequest, coded, unwrap } from '../errors'
+import { DAYS } from '../lib/hours'
 import { once } from '../lib/once'
 import { readStored } from '../lib/stored-json'
 import { requireAllowed } from '../models/egress'
@@ -74,6 +75,17 @@ const Stored = once(() =>
         url: v.exactOptional(v.string()),
         webhook: v.exactOptional(v.string()),
         after: v.exactOptional(v.number()),
+        /** when people are there; absent: always */
+        hours: v.exactOptional(
+          v.object({
+            days: v.array(v.picklist(DAYS)),
+            from: v.string(),
+            to: v.string(),
+            time_zone: v.string(),
+          }),
+        ),
+        /** what is said outside of these hours */
+        outside: v.exactOptional(v.string()),
       }),
     ),
     /** true: refuse settings that are unknown or not allowed; false: ignore them and say so */

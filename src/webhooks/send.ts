@@ -116,7 +116,7 @@ async function dataOf(env: Cloudflare.Env, delivery: Delivery): Promise<object> 
 
 function toldTurn(row: StoredTurn) {
   const told = restoreTurn(row)
-  const { turn, question, answer, declined, warned, created_at } = recordOf(told, row.createdAt)
+  const { turn, question, answer, declined, warned, author, created_at } = recordOf(told, row.createdAt)
   return {
     turn,
     ...(told.assistant !== undefined && { assistant: told.assistant }),
@@ -124,6 +124,7 @@ function toldTurn(row: StoredTurn) {
     answer: clip(answer, LONGEST_TEXT),
     ...(declined && { declined }),
     ...(warned && { warned }),
+    ...(author !== undefined && { author }),
     citations: told.passages
       .filter(({ collection, id }) => told.citations.some(cites(collection, id)))
       .map(({ collection, id: document_id, title, url }) => ({ collection, document_id, title, url })),

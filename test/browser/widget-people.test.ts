@@ -4,6 +4,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { request } from '../clients/harness'
 import { CHROMIUM } from './chromium'
 import { answered, ask, Stage } from './widget-stage'
 
@@ -84,6 +85,51 @@ describe.runIf(CHROMIUM)('the widget', () => {
       message: 'Please call me.',
       turns: [{ turn: 1 }],
     })
+  })
+
+  test('shows what a person replies, by name and after a reload, while the conversation is open', async () => {
+    await open()
+    await ask(page)
+    await answered(page)
+    await person().click()
+    await page.getByLabel('Your email address or phone number').fill('ann@example.com')
+    await page.locator('.handover').getByRole('button', { name: 'Send' }).click()
+    await page.locator('.handover-note', { hasText: 'Sent. A person will reply to you.' }).waitFor()
+    const id = await page.evaluate("document.querySelector('parley-chat').conversation")
+    const reply = (message: string) =>
+      request('POST', `/conversations/${id}/replies`, { author: 'Mary', message })
+    expect((await reply('We deliver **on Monday**.')).body).toEqual({ turn: 2 })
+    const said = page.locator('.turn').nth(1)
+    await said.locator('strong', { hasText: 'on Monday' }).waitFor()
+    expect(await said.locator('.author').textContent()).toBe('Mary')
+    expect(await said.locator('.asked').isVisible()).toBe(false)
+    // Nothing of it can be rated, or asked again.
+    expect(await said.locator('.tools button').count()).toBe(1)
+    await page.reload()
+    await said.locator('.author', { hasText: 'Mary' }).waitFor()
+    await reply('Or on Tuesday.')
+    await page.locator('.turn').nth(2).getByText('Or on Tuesday.').waitFor()
+    await page.getByRole('textbox', { name: 'Ask a question' }).fill('What may a key do?')
+    await page.getByRole('textbox', { name: 'Ask a question' }).press('Enter')
+    await answered(page, 4)
+    expect(await page.locator('.author').count()).toBe(2)
+  })
+
+  test('says outside of office hours what the assistant has for that', async () => {
+    const outside = 'We are back on Monday.'
+    await visitor.route(/\/a\/[^/]+$/, async (route) => {
+      const response = await route.fetch()
+      const front = await response.json()
+      await route.fulfill({ response, json: { ...front, handover: { ...front.handover, outside } } })
+    })
+    await open()
+    await ask(page)
+    await answered(page)
+    await person().click()
+    await page.locator('.handover-hint', { hasText: outside }).waitFor()
+    await page.getByLabel('Your email address or phone number').fill('ann@example.com')
+    await page.locator('.handover').getByRole('button', { name: 'Send' }).click()
+    await page.locator('.handover-note', { hasText: outside }).waitFor()
   })
 
   test('offers people below an answer that was declined, until one is answered', async () => {

@@ -225,6 +225,29 @@ test('a question of one is asked again in the chat, in a conversation of its own
   ])
 })
 
+test('one whose visitor asked for a person is replied to, by name', async () => {
+  const asked = (turns: object[]) => ({ ...summary('c-1'), turns, handed_over_at: Date.now() })
+  const server = withConversation(sampleServer(), 'c-1').on('GET /conversations/c-1', asked([turn(1)]))
+  server.on('POST /conversations/c-1/replies', ({ body: { author, message } }) => {
+    const said = turn(2, '', { answer: message, author, citations: [] })
+    server.on('GET /conversations/c-1', asked([turn(1), said]))
+    return { turn: 2 }
+  })
+  await openTab(server, '/conversations/read/c-1')
+  await screen.findByRole('heading', { name: /^Asked for a person/ })
+  await type(screen.getByLabelText('Your name'), 'Mary')
+  await type(screen.getByLabelText('Message'), 'We deliver on Monday.')
+  await expectSound('reply')
+  await click(screen.getByRole('button', { name: 'Reply' }))
+  await waitFor(() => expect(texts('.read-turn h2')).toEqual([QUESTION, 'Mary']))
+  expect(texts('.read-turn:nth-of-type(2) .badge')).toEqual([])
+  expect(screen.getAllByRole('button', { name: 'Ask again' })).toHaveLength(1)
+  expect(server.askedFor('POST /conversations/c-1/replies').map(({ body }) => body)).toEqual([
+    { author: 'Mary', message: 'We deliver on Monday.' },
+  ])
+  expect(await download('Markdown')).toContain('## Mary\n\nWe deliver on Monday.')
+})
+
 const gap = (question: string, more: object = {}) => ({
   ...{ question, times: 1, examples: [], faults: {}, reasons: {}, nearest: [] },
   last_asked: { conversation_id: 'c-1', turn: 1, created_at: Date.now() },

@@ -183,7 +183,9 @@ test('what the form of an assistant does not show is kept when it is saved', asy
 })
 
 test('an assistant gets a way to people, and loses it', async () => {
-  const stored = assistant('help', { handover: { url: 'mailto:help@example.com', after: 2 } })
+  const hours = { days: ['mon'], from: '09:00', to: '17:00', time_zone: 'Europe/Berlin' }
+  const people = { url: 'mailto:help@example.com', after: 2, hours, outside: 'On Monday.' }
+  const stored = assistant('help', { handover: people })
   const server = sampleServer().on('GET /assistants/help', stored).on('PUT /assistants/help', stored)
   await openTab(server, '/assistants/help')
   expect((await screen.findByLabelText<HTMLInputElement>('Address')).value).toBe('mailto:help@example.com')
@@ -200,8 +202,9 @@ test('an assistant gets a way to people, and loses it', async () => {
   const [first, second] = server.askedFor('PUT /assistants/help').map(({ body }) => body)
   expect(first).toMatchObject({
     attachments: true,
-    handover: { webhook: 'https://desk.example.com/parley', after: 3 },
+    handover: { webhook: 'https://desk.example.com/parley', after: 3, hours, outside: 'On Monday.' },
   })
+  expect(first.handover).not.toHaveProperty('url')
   expect(second).not.toHaveProperty('handover')
 })
 

@@ -91,6 +91,10 @@ export const ownExamples = {
     send: '/a/help/conversations/CONVERSATION/handover',
     body: { contact: 'ann@example.com', message: 'Please call me.' },
   },
+  replyAsPerson: {
+    send: '/conversations/CONVERSATION/replies',
+    body: { author: 'Mary', message: 'We deliver on Monday.' },
+  },
   putWebhook: {
     send: '/webhooks/crm',
     body: { url: 'https://crm.example.com/parley', events: ['turn.finished', 'feedback'] },

@@ -2,6 +2,7 @@
 import { requireCollections } from '../../auth/authenticate'
 import { readable } from '../../conversation/conversations'
 import { ApiError, badRequest } from '../../errors'
+import { isWithin } from '../../lib/hours'
 import { MOST_FILES, MOST_PICTURES } from '../../lib/text-file'
 import {
   type AssistantConfig,
@@ -89,8 +90,13 @@ export const assistants = {
           ...(takesPictures(model) && { pictures: MOST_PICTURES }),
         }
       : undefined
-    const { webhook, ...people } = assistant.handover ?? {}
-    const handover = assistant.handover && { ...people, ...(webhook !== undefined && { form: true }) }
+    const { webhook, hours, outside, ...people } = assistant.handover ?? {}
+    const isOutside = hours !== undefined && !isWithin(hours, Date.now())
+    const handover = assistant.handover && {
+      ...people,
+      ...(webhook !== undefined && { form: true }),
+      ...(isOutside && { outside: outside ?? '' }),
+    }
     return { name, questions, followups, title_field, url_field, citation_field, attachments, handover }
   },
 

@@ -9,6 +9,7 @@ import {
   listConversations,
   listGaps,
   renameConversation,
+  replyAsPerson,
   requireConversationId,
   traceConversation,
 } from '../../conversation/conversations'
@@ -73,6 +74,13 @@ export const conversations = {
     const asker = await askerWith(served, 'conversations:stop')
     await requireConversationId(env, asker, path.id)
     return { stopped: unwrap(await conversationObject(env, path.id).stop(asker)) }
+  },
+
+  async replyAsPerson(served) {
+    const asker = await askerWith(served, 'conversations:reply')
+    const { author, message } = served.body
+    const said = { author: author.trim(), message: message.trim() }
+    return { turn: await replyAsPerson(served.env, asker, served.path.id, said) }
   },
 
   async traceConversation(served) {

@@ -96,6 +96,15 @@ export const documentation: Record<keyof typeof operations, Documentation> = {
     success: { description: 'Whether a turn was running', schema: responses.Stopped },
     failures: UNKNOWN,
   },
+  replyAsPerson: {
+    summary: 'Reply as a person',
+    description:
+      'Adds what a person says to a conversation in which people were asked for within seven days. It is a turn without a question, ' +
+      'whose `author` is that person, and a widget that shows the conversation gets it. For the admin key, and for keys with the action ' +
+      '`conversations:reply` that reach the conversation.',
+    success: { description: 'It is stored', schema: responses.Replied },
+    failures: { ...UNKNOWN, 409: 'Nobody has asked for a person', ...UNREADABLE },
+  },
   traceConversation: {
     summary: 'How the answers came about',
     description:

@@ -70,6 +70,11 @@ export const operations = {
     headers: schemas.EventsHeaders,
   }),
   stopConversation: operation('POST', '/conversations/{id}/stop', own('create', 'stop'), ONE),
+  replyAsPerson: operation('POST', '/conversations/{id}/replies', ['conversations:reply'], {
+    params: schemas.ConversationPath,
+    headers: schemas.UserHeader,
+    body: schemas.Reply,
+  }),
   traceConversation: operation('GET', '/conversations/{id}/trace', ['conversations:trace'], {
     params: schemas.ConversationPath,
     query: schemas.TraceQuery,

@@ -92,6 +92,7 @@ const verdict = {
     ),
     'Whether the documents support each sentence that a language model wrote',
   ),
+  author: maybe(v.string(), 'The person who wrote it, where one did. There is no question then'),
 }
 
 export const SearchReply = described(
@@ -164,6 +165,8 @@ const summary = {
 
 export const ConversationSummary = v.object(summary)
 
+export const Replied = v.object({ turn: described(Count, 'Its place in the conversation') })
+
 const Place = v.object({ conversation_id: v.string(), turn: Count, created_at: Milliseconds })
 
 export const Gaps = v.object({
@@ -216,6 +219,10 @@ export const Conversation = v.object({
     'Oldest first',
   ),
   earlier: maybe(Count, '`before` of the page with earlier turns; absent on the first'),
+  handed_over_at: maybe(
+    v.number(),
+    'When people were asked for, in milliseconds since 1970; absent if that was not within seven days',
+  ),
 })
 
 const SearchTrace = v.object({
@@ -446,6 +453,7 @@ export const AssistantFront = v.object({
       url: maybe(v.string(), 'An address that reaches people'),
       form: maybe(v.boolean(), 'Whether people are reached by `/handover`'),
       after: maybe(Count, 'Answers declined in a row after which it is offered'),
+      outside: maybe(v.string(), 'Present outside of office hours: what is said then, or nothing'),
     }),
   ),
 })

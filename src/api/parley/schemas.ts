@@ -5,6 +5,7 @@
 import * as v from 'valibot'
 import { BACKUP_KINDS } from '../../db/backup-kinds.ts'
 import { EVENTS } from '../../db/webhook-events.ts'
+import { DAYS, isTimeZone } from '../../lib/hours.ts'
 import { once } from '../../lib/once.ts'
 import { MOST_ORIGINS, ORIGIN_PATTERN } from '../../lib/origins.ts'
 import { LONGEST_FILE_NAME, MOST_FILES, MOST_PICTURES } from '../../lib/text-file.ts'
@@ -585,6 +586,10 @@ export const FindQuery = once(() =>
 /** A conversation with it. */
 export const HandoverPath = once(() => v.object({ assistant: v.string(), id: v.string() }))
 
+const TimeOfDay = once(() =>
+  v.pipe(v.string(), v.regex(/^(?:[01]\d|2[0-3]):[0-5]\d$|^24:00$/, 'Expected a time such as `09:00`.')),
+)
+
 export const assistantEntries = once(() => ({
   model: described(Id(), 'Id of the conversation model'),
   ...searched(),
@@ -682,6 +687,19 @@ export const assistantEntries = once(() => ({
           v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(10)),
           'Answers declined in a row after which it is offered. Absent: the button alone',
         ),
+        hours: maybe(
+          v.pipe(
+            v.strictObject({
+              days: v.pipe(v.array(v.picklist(DAYS)), v.minLength(1)),
+              from: TimeOfDay(),
+              to: TimeOfDay(),
+              time_zone: v.pipe(v.string(), v.check(isTimeZone, 'Expected a zone such as `Europe/Berlin`.')),
+            }),
+            v.check(({ from, to }) => from < to, '`to` has to be later than `from`.'),
+          ),
+          'When people are there. Absent: always',
+        ),
+        outside: maybe(Text(LONGEST_OFFERED), 'What is said outside of these hours'),
       }),
       v.check(
         ({ url, webhook }) => (url === undefined) !== (webhook === undefined),
@@ -698,6 +716,17 @@ export const assistantEntries = once(() => ({
     false,
   ),
 }))
+
+/** What a person says, and who. */
+export const Reply = once(() =>
+  v.strictObject({
+    author: described(
+      v.pipe(v.string(), v.regex(/\S/, 'Expected a name.'), v.maxLength(100)),
+      'The name that is shown',
+    ),
+    message: v.pipe(v.string(), v.regex(/\S/, 'Expected a message.'), v.maxLength(10_000)),
+  }),
+)
 
 /** Who asks for people, and what for. */
 export const HandoverBody = once(() =>

@@ -1,8 +1,10 @@
 /** Conversations that are handed over to people: what the webhook gets, when it is down, and who may ask for it. */
 import { env } from 'cloudflare:workers'
+import { parse } from 'valibot'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
+import * as schemas from '../../../src/api/parley/response-schemas'
 import { conversationObject } from '../../../src/conversation/conversation-object'
-import { call } from '../typesense/api'
+import { call, send } from '../typesense/api'
 import { makeKey, NOT_FOUND, QUESTION, setStage } from './stage'
 
 const WEBHOOK = 'https://desk.example/parley'
@@ -165,5 +167,98 @@ describe('a hand-over', () => {
     ).toMatchObject({
       ok: false,
     })
+  })
+})
+
+describe('a reply of a person', () => {
+  const reply = (id: string, body: unknown, options: Parameters<typeof call>[2] = {}) =>
+    call('POST', `/conversations/${id}/replies`, { ...options, body })
+  const MARY = { author: ' Mary ', message: 'We deliver on Monday.' }
+
+  it('is a turn of its author, which readers get at once, history keeps and the next question follows', async () => {
+    const id = await begin()
+    await handOver(id, { contact: 'ann@example.com' })
+    expect(await reply(id, MARY)).toEqual([200, { turn: 2 }])
+    const [, stored] = await call('GET', `/conversations/${id}`, { key, headers: ANN })
+    expect(stored).toMatchObject({
+      handed_over_at: expect.any(Number),
+      turns: [
+        { turn: 1, question: QUESTION },
+        { turn: 2, question: '', answer: 'We deliver on Monday.', author: 'Mary', citations: [] },
+      ],
+    })
+    expect(stored.turns[0]).not.toHaveProperty('author')
+    expect(parse(schemas.Conversation, stored)).toEqual(stored)
+    // A page that shows the conversation asks for what came after its last turn.
+    const after = { key, headers: { ...ANN, 'last-event-id': '1.999999999' } }
+    const followed = await send('GET', `/conversations/${id}/events`, after)
+    const events = (await followed.text()).split('\n').filter((line) => line.startsWith('data:'))
+    expect(events.map((line) => JSON.parse(line.slice(5)))).toEqual([
+      expect.objectContaining({ question: '' }),
+      { text: 'We deliver on Monday.' },
+      expect.objectContaining({ author: 'Mary', answer: 'We deliver on Monday.' }),
+    ])
+    const { results } = await env.DB.prepare(
+      'SELECT role, message FROM messages WHERE conversation_id = ? ORDER BY timestamp, role DESC',
+    )
+      .bind(id)
+      .all()
+    expect(results.at(-1)).toEqual({ role: 'assistant', message: 'We deliver on Monday.' })
+    const [code, next] = await call('POST', '/a/help/conversations', {
+      key,
+      headers: ANN,
+      body: { question: 'And who was its architect?', conversation_id: id },
+    })
+    expect([code, next.turn]).toEqual([200, 3])
+    // It is no model's, so it costs nothing and is no gap.
+    const [, { gaps }] = await call('GET', '/gaps')
+    expect(gaps.filter(({ question }: { question: string }) => question === '')).toEqual([])
+  })
+
+  it('needs somebody who asked for people, and a key that may reply', async () => {
+    const id = await begin()
+    expect((await reply(id, MARY))[1].message).toMatch(/^Nobody has asked for a person/)
+    await handOver(id, { contact: 'ann@example.com' })
+    const desk = await makeKey({ actions: ['conversations:reply'] })
+    expect(await reply(id, MARY, { key: desk })).toEqual([200, { turn: 2 }])
+    expect((await call('GET', `/conversations/${id}`, { key: desk }))[0]).toBe(401)
+    // Neither the visitor nor a page passes for one.
+    expect((await reply(id, MARY, { key, headers: ANN }))[0]).toBe(401)
+    expect((await reply(id, { author: ' ', message: 'x' }))[0]).toBe(400)
+    expect((await reply(crypto.randomUUID(), MARY))[0]).toBe(404)
+  })
+})
+
+describe('office hours', () => {
+  const HOURS = { days: ['mon', 'tue'], from: '09:00', to: '17:30', time_zone: 'America/New_York' }
+  const put = (hours: unknown) =>
+    call('PUT', '/assistants/desk', {
+      body: { ...HELP, handover: { webhook: WEBHOOK, hours, outside: 'We are back on Monday.' } },
+    })
+
+  it('say to a page what is said outside of them, by the clock of their place', async () => {
+    expect((await put(HOURS))[0]).toBe(200)
+    const at = async (time: string) => {
+      vi.useFakeTimers({ now: Date.parse(time), toFake: ['Date'] })
+      return (await call('GET', '/a/desk'))[1].handover
+    }
+    const outside = { form: true, outside: 'We are back on Monday.' }
+    // 30 November 2026 is a Monday, and New York is five hours behind UTC.
+    expect(await at('2026-11-30T13:59:00Z')).toEqual(outside)
+    expect(await at('2026-11-30T14:00:00Z')).toEqual({ form: true })
+    expect(await at('2026-12-01T22:29:00Z')).toEqual({ form: true })
+    expect(await at('2026-12-01T22:30:00Z')).toEqual(outside)
+    expect(await at('2026-12-02T15:00:00Z')).toEqual(outside)
+  })
+
+  it('are refused where they say nothing', async () => {
+    for (const wrong of [
+      { to: '08:00' },
+      { from: '9:00' },
+      { days: [] },
+      { days: ['monday'] },
+      { time_zone: 'Berlin' },
+    ])
+      expect((await put({ ...HOURS, ...wrong }))[0]).toBe(400)
   })
 })

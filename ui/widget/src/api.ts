@@ -25,6 +25,8 @@ export interface Place {
 
 export class Api {
   readonly #place: Place
+  /** when people were asked for in the conversation that was read last; undefined: nobody replies to it */
+  handedOver: number | undefined
 
   constructor(place: Place) {
     this.#place = place
@@ -70,6 +72,7 @@ export class Api {
     for (;;) {
       const page = await (await this.call(`${conversation(id)}?${query}`)).json()
       turns.unshift(...page.turns)
+      this.handedOver = page.handed_over_at
       if (page.earlier === undefined) return turns
       query.set('before', page.earlier)
     }

@@ -318,15 +318,16 @@ export class ParleyChat extends AttributeElement {
     this.ask(question, undefined, files)
   }
 
-  #ended({ state, question, answer, sources, citations, number: turn, error }: Turn): void {
+  #ended({ state, question, answer, sources, citations, number: turn, error, author }: Turn): void {
     const words = this.#words
     this.#view?.ended()
-    this.#view?.say(state === 'done' ? words.ready : state === 'stopped' ? words.stopped : words.failed)
+    const ready = author === undefined ? words.ready : `${author}: ${answer}`
+    this.#view?.say(state === 'done' ? ready : state === 'stopped' ? words.stopped : words.failed)
     if (state === 'failed') this.#emit('parley-error', error)
     if (state !== 'done') return
     const { conversation } = this
     const clean = withoutMarks(answer, sources)
-    this.#emit('parley-answer', { conversation, turn, question, answer: clean, citations })
+    this.#emit('parley-answer', { conversation, turn, question, answer: clean, citations, author })
     if (this.#hasSidebar) this.#fillHistory()
   }
 

@@ -32,6 +32,7 @@ export class Handover {
   readonly #form: HTMLFormElement
   readonly #contact: HTMLInputElement
   readonly #message: HTMLTextAreaElement
+  readonly #hint = h('p', { class: 'handover-hint' })
   readonly #note = h('p', { class: 'handover-note', role: 'status' })
   #way: NonNullable<Front['handover']> = {}
   #isOffered = false
@@ -72,7 +73,7 @@ export class Handover {
           this.#close()
         },
       },
-      h('p', { class: 'handover-hint' }, words.personReads),
+      this.#hint,
       h('label', {}, words.contact, this.#contact),
       h('label', {}, words.need, this.#message),
       h(
@@ -88,6 +89,7 @@ export class Handover {
   /** how people are reached; undefined: not at all */
   set way(way: Front['handover']) {
     this.#way = way ?? {}
+    this.#hint.textContent = this.#way.outside || this.#host.words.personReads
   }
 
   /** Fits the buttons to the conversation. */
@@ -132,7 +134,7 @@ export class Handover {
       this.#message.value = ''
       this.#isOffered = false
       this.#form.remove()
-      this.#tell(words.handedOver)
+      this.#tell(this.#way.outside || words.handedOver)
       this.button.focus()
     } catch (error) {
       // What was typed stays, for another try.

@@ -41,6 +41,9 @@ const LOGGED_TURNS = 15
 const MOST_TRIES = 8
 const FIRST_WAIT_MS = 500
 const LONGEST_WAIT_MS = 8_000
+/** How long to wait for a person's reply before it is looked for, at first and at most. */
+const FIRST_LOOK_MS = 4_000
+const LONGEST_LOOK_MS = 300_000
 
 export class Session {
   readonly api: Api
@@ -50,6 +53,7 @@ export class Session {
   #abort = new AbortController()
   #running: Turn | undefined
   #stopAsked = false
+  #look: ReturnType<typeof setTimeout> | undefined
   /** whether the conversation has an answer: until then the server has nothing to go on from */
   #answered = false
   /** turns whose sources are known as they were found */
@@ -157,7 +161,25 @@ export class Session {
 
   /** Hands the conversation over to people. @throws ApiError, NetworkError */
   async handOver(contact: string, message: string): Promise<void> {
-    if (this.id !== undefined) await this.api.handOver(this.id, contact, message)
+    if (this.id === undefined) return
+    await this.api.handOver(this.id, contact, message)
+    this.#awaitPeople(this.id)
+  }
+
+  /** Looks for replies of people at growing gaps, as long as the conversation is open on a page that is seen. */
+  #awaitPeople(id: string, wait = FIRST_LOOK_MS): void {
+    clearTimeout(this.#look)
+    this.#look = setTimeout(async () => {
+      if (id !== this.id) return
+      const before = this.turns.length
+      if (!this.busy && document.visibilityState === 'visible') {
+        const after = `${this.turns.at(-1)?.number ?? 0}.${PAST_THE_END}`
+        const { signal } = this.#abort
+        await this.#catchUp(id, signal, () => this.api.follow(id, after, signal)).catch(() => {})
+      }
+      const next = Math.min(LONGEST_LOOK_MS, wait * 1.5)
+      this.#awaitPeople(id, this.turns.length > before ? FIRST_LOOK_MS : next)
+    }, wait)
   }
 
   /** Answers declined in a row, at the end of the conversation. */
@@ -177,6 +199,7 @@ export class Session {
 
   /** Lets go of the network, when the widget leaves the page. */
   close(): void {
+    clearTimeout(this.#look)
     this.#detach()
     this.#channel?.close()
   }
@@ -213,6 +236,7 @@ export class Session {
       })
       this.#listener.changed()
       resolve()
+      if (this.api.handedOver !== undefined) this.#awaitPeople(id)
       await this.#catchUp(id, signal)
     } catch (error) {
       if (signal.aborted) return
@@ -226,8 +250,8 @@ export class Session {
   }
 
   /** Reads the log: the sources of finished turns, and what is being written. */
-  async #catchUp(id: string, signal: AbortSignal): Promise<void> {
-    const response = await this.#persist(undefined, signal, () => this.#follow(id, signal))
+  async #catchUp(id: string, signal: AbortSignal, follow = () => this.#follow(id, signal)): Promise<void> {
+    const response = await this.#persist(undefined, signal, follow)
     if (response.status === 204) return
     const kept = new Set(this.turns.map(({ number }) => number))
     const latest = this.turns.at(-1)?.number ?? 0
@@ -261,7 +285,8 @@ export class Session {
   async #follow(id: string, signal: AbortSignal): Promise<Response> {
     const last = this.turns.at(-1)?.number
     if (last === undefined) return this.api.follow(id, undefined, signal)
-    const isUnknown = ({ number = 0 }: Turn) => number > last - LOGGED_TURNS && !this.#sourced.has(number)
+    const isUnknown = ({ number = 0, author }: Turn) =>
+      number > last - LOGGED_TURNS && !this.#sourced.has(number) && author === undefined
     const unknown = this.turns.filter(isUnknown).map(({ number }) => `${number}.0`)
     // The later turns may still have theirs, and the first answer tells.
     for (const after of unknown.length > 1 ? [unknown[0]!, unknown.at(-1)!] : unknown) {
@@ -363,6 +388,7 @@ export class Session {
       turn.answer = data.answer
       turn.support = data.support ?? []
       turn.declined = data.declined === true
+      if (data.author !== undefined) turn.author = data.author
       if (turn.versions) turn.versions = [...turn.versions, number]
       this.#remember(this.id, true)
       this.#finish(turn, 'done')

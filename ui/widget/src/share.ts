@@ -16,7 +16,7 @@ export const asMarkdown = (turns: readonly Turn[]): string =>
     .map(turnAsMarkdown)
     .join('\n')
 
-function turnAsMarkdown({ question, answer, citations, sources }: Turn): string {
+function turnAsMarkdown({ question, answer, citations, sources, author }: Turn): string {
   const cited = new Set<Source>()
   const text = markAnswer(answer, citations, sources).replace(MARK, (_, number: string) => {
     const source = sources[Number(number) - 1]
@@ -26,5 +26,5 @@ function turnAsMarkdown({ question, answer, citations, sources }: Turn): string 
   })
   const listed = [...cited].sort((a, b) => a.number - b.number)
   const list = listed.map((source) => `${source.number}. ${linked(escaped(source.title), source)}\n`)
-  return `## ${escaped(question)}\n\n${text.trim()}\n${list.length > 0 ? `\n${list.join('')}` : ''}`
+  return `## ${escaped(author ?? question)}\n\n${text.trim()}\n${list.length > 0 ? `\n${list.join('')}` : ''}`
 }

@@ -48,6 +48,8 @@ export class TurnView {
   readonly #host: TurnHost
   readonly #question = h('div', { class: 'question-text', part: 'question', dir: 'auto' })
   readonly #asked: HTMLElement
+  /** who answered: the name of a person is seen */
+  readonly #author = h('h3', { class: 'hidden' })
   readonly #sources = h('div', { class: 'sources', part: 'sources', hidden: true })
   readonly #status = h('p', { class: 'status', hidden: true })
   readonly #problem = h('div', { class: 'problem', part: 'error', hidden: true })
@@ -84,7 +86,7 @@ export class TurnView {
       { class: 'turn', part: 'turn' },
       this.#asked,
       names.length > 0 && h('ul', { class: 'files', 'aria-label': words.attached }, ...names),
-      h('h3', { class: 'hidden' }, words.answer),
+      this.#author,
       this.#sources,
       this.#status,
       this.#blocks.element,
@@ -98,9 +100,12 @@ export class TurnView {
   }
 
   update(): void {
-    const { question, state, sources, citations, answer, reconnecting } = this.#turn
+    const { question, state, sources, citations, answer, reconnecting, author } = this.#turn
     const { words } = this.#host
     const running = isRunning(this.#turn)
+    this.#asked.hidden = author !== undefined
+    this.#author.className = author === undefined ? 'hidden' : 'author'
+    this.#author.textContent = author ?? words.answer
     if (this.#question.textContent !== question) this.#question.textContent = question
     this.#showSources()
     this.#status.hidden = !reconnecting && state !== 'searching' && state !== 'reading'
@@ -218,7 +223,7 @@ export class TurnView {
   }
 
   #showEnd(): void {
-    const { state, error, followups, answer, isPast = false, versions = [] } = this.#turn
+    const { state, error, followups, answer, isPast = false, versions = [], author } = this.#turn
     const { words, isLast, busy } = this.#host
     const last = isLast(this.#turn)
     const key = JSON.stringify([state, error, followups, last, busy(), versions])
@@ -245,8 +250,10 @@ export class TurnView {
       this.#host.copied(withoutMarks(answer, this.#turn.sources), copy),
     )
     this.#tools.replaceChildren(copy, ...(this.#turn.support.length > 0 ? [this.#check.button] : []))
-    if (!busy() && !isPast) this.#tools.append(iconButton('again', words.regenerate, askAgain))
-    this.#tools.append(...(this.#feedback?.buttons ?? []), ...(busy() ? [] : this.#versions()))
+    if (author === undefined) {
+      if (!busy() && !isPast) this.#tools.append(iconButton('again', words.regenerate, askAgain))
+      this.#tools.append(...(this.#feedback?.buttons ?? []), ...(busy() ? [] : this.#versions()))
+    }
     this.#followups.hidden = followups.length === 0 || !last || state !== 'done' || isPast
     this.#followups.replaceChildren(
       h('p', { class: 'followups-title', id: undefined }, words.followups),

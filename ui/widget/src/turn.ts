@@ -34,6 +34,8 @@ export interface Turn {
   versions?: number[]
   /** whether the conversation has gone on from another version: this one is read, and nothing can be asked from it */
   isPast?: boolean
+  /** the person who wrote the answer: there is no question */
+  author?: string
   /** of a turn that failed */
   error?: TurnFault
 }
@@ -52,7 +54,7 @@ export const ownOf = ({ feedback = [] }: StoredTurn): Feedback | undefined => {
 
 /** A finished turn, as the server stores it. */
 export const turnOf = (stored: StoredTurn, front: Partial<Front>): Turn => {
-  const { turn: number, question, answer, citations, followups = [], support = [], versions } = stored
+  const { turn: number, question, answer, citations, followups = [], support = [], versions, author } = stored
   const declined = stored.declined === true
   const sources = sourcesCited(citations, front)
   const feedback = ownOf(stored)
@@ -60,6 +62,7 @@ export const turnOf = (stored: StoredTurn, front: Partial<Front>): Turn => {
     ...blank(),
     ...{ number, question, answer, citations, followups, support, sources, feedback, declined },
     ...(versions && { versions }),
+    ...(author !== undefined && { author }),
     state: 'done',
   }
 }

@@ -57,6 +57,8 @@ export interface StoredTurn {
   feedback?: (Feedback & { own: boolean })[]
   /** turns that answered the same question, oldest first; absent: this one alone */
   versions?: number[]
+  /** the person who wrote it: there is no question */
+  author?: string
 }
 
 export interface ConversationSummary {
@@ -75,8 +77,8 @@ export interface Front {
   citation_field?: string
   /** absent: questions bring no files */
   attachments?: FileLimits
-  /** absent: nobody is reached from here. Either an address or a form; `after`: answers declined until it is offered */
-  handover?: { url?: string; form?: boolean; after?: number }
+  /** absent: nobody is reached from here. Either an address or a form; `after`: answers declined until it is offered; `outside`: what is said outside of office hours */
+  handover?: { url?: string; form?: boolean; after?: number; outside?: string }
 }
 
 /** A document that is found while somebody types. */

@@ -139,7 +139,9 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
       .filter(Boolean)
   const save = async () => {
     const { as, origins, questions, people, reachedAt, after, ...others } = draft
-    const { allowed_origins: _, handover: __, system_prompt: prompt, ...rest } = others
+    const { allowed_origins: _, handover, system_prompt: prompt, ...rest } = others
+    // Office hours stay as they are.
+    const { url: __, webhook: ___, after: ____, ...hours } = handover ?? {}
     setKept(undefined)
     await send('PUT', pathOf(as), {
       ...rest,
@@ -147,7 +149,9 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
       questions: lines(questions),
       ...(prompt && { system_prompt: prompt }),
       ...(lines(origins).length > 0 && { allowed_origins: lines(origins) }),
-      ...(people !== '' && { handover: { [people]: reachedAt, ...(after && { after: Number(after) }) } }),
+      ...(people !== '' && {
+        handover: { ...hours, [people]: reachedAt, ...(after && { after: Number(after) }) },
+      }),
     })
     setKept(draft)
     saved(as)

@@ -6,8 +6,8 @@ import { chat } from '../chat/chat'
 import { citedIn, refOf, useTitles } from '../chat/titles'
 import type { PromptSource } from '../chat/wire'
 import { Button } from '../parts/button'
-import { Confirm } from '../parts/form'
-import { download, duration, many, when } from '../parts/format'
+import { Confirm, Form, useDraft } from '../parts/form'
+import { ago, download, duration, many, when } from '../parts/format'
 import { Badges, Card, Page, Shown } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { asMarkdown, failedTurns, faultsOf, type RecordedTurn, readConversation } from './record'
@@ -52,7 +52,14 @@ export function ConversationPage({ id }: { id: string }) {
       }
     >
       <Shown of={loaded}>
-        {({ turns }) => turns.map((turn) => <Turn key={turn.turn} of={id} turn={turn} called={called} />)}
+        {({ turns, handed_over_at }) => (
+          <>
+            {turns.map((turn) => (
+              <Turn key={turn.turn} of={id} turn={turn} called={called} />
+            ))}
+            {handed_over_at !== undefined && <Reply to={id} asked={handed_over_at} done={loaded.reload} />}
+          </>
+        )}
       </Shown>
       {(failed.data?.length ?? 0) > 0 && (
         <Card title={`Failed: ${failed.data?.length}`}>
@@ -84,6 +91,24 @@ export function ConversationPage({ id }: { id: string }) {
   )
 }
 
+/** What a person says to a visitor who asked for one. */
+function Reply({ to: id, asked, done }: { to: string; asked: number; done: () => void }) {
+  const { draft, text, set } = useDraft({ author: '', message: '' })
+  const save = async () => {
+    await send('POST', `/conversations/${encodeURIComponent(id)}/replies`, draft)
+    set({ message: '' })
+    done()
+  }
+  return (
+    <Card title={`Asked for a person ${ago(asked)}`}>
+      <Form class="form" action="Reply" busy="Sending …" save={save}>
+        {text('author', 'Your name', { required: true })}
+        {text('message', 'Message', { required: true, rows: 3 })}
+      </Form>
+    </Card>
+  )
+}
+
 /** Asks a question anew in the chat, in a conversation of its own and with the settings of the chat. */
 function askAgain(question: string): void {
   const { session } = chat()
@@ -100,12 +125,13 @@ interface TurnProps {
 }
 
 function Turn({ of, turn, called }: TurnProps) {
-  const { question, standalone, answer, citations, usage, timings, created_at, feedback, support } = turn
+  const { question, standalone, answer, citations, usage, timings, created_at, feedback, support, author } =
+    turn
   const sources = citedIn(citations)
   const a = `${of}/${turn.turn}`
   return (
     <article class="read-turn">
-      <h2 dir="auto">{question}</h2>
+      <h2 dir="auto">{author ?? question}</h2>
       {standalone !== undefined && standalone !== question && (
         <p class="hint" dir="auto">
           Searched as: {standalone}
@@ -128,9 +154,13 @@ function Turn({ of, turn, called }: TurnProps) {
         <span>{when(created_at)}</span>
         <span>{usage.model}</span>
         {timings.finished !== undefined && <span>{duration(timings.finished)}</span>}
-        <Badges of={faultsOf(turn)} kind="warn" />
-        <Button label="Ask again" kind="pill" icon="again" onClick={() => askAgain(question)} />
-        <Button label="Fix this answer" kind="pill" icon="edit" href={to(['fix'], { a })} />
+        {author === undefined && (
+          <>
+            <Badges of={faultsOf(turn)} kind="warn" />
+            <Button label="Ask again" kind="pill" icon="again" onClick={() => askAgain(question)} />
+            <Button label="Fix this answer" kind="pill" icon="edit" href={to(['fix'], { a })} />
+          </>
+        )}
       </p>
       <Doubted answer={answer} support={support} />
       <Said feedback={feedback} />

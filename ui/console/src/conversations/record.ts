@@ -51,13 +51,13 @@ export const listConversations = (
 
 /** A conversation in Markdown, to be read anywhere. */
 export function asMarkdown({ title, id, created_at, turns }: RecordedConversation): string {
-  const parts = turns.map(({ question, answer, citations, feedback = [] }) => {
+  const parts = turns.map(({ question, answer, citations, author, feedback = [] }) => {
     const sources = citedIn(citations).map(refOf)
     const listed = sources.length > 0 ? `\n\nSources: ${sources.map((each) => `\`${each}\``).join(', ')}` : ''
     const said = feedback.map(
       ({ rating, comment }) => `\n\nRated: ${[rating, comment].filter(Boolean).join('. ')}`,
     )
-    return `## ${question.replace(/\s+/g, ' ')}\n\n${answer}${listed}${said.join('')}\n`
+    return `## ${(author ?? question).replace(/\s+/g, ' ')}\n\n${answer}${listed}${said.join('')}\n`
   })
   return `# ${title}\n\nConversation ${id}, started ${new Date(created_at).toISOString()}\n\n${parts.join('\n')}`
 }
