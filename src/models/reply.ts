@@ -65,19 +65,19 @@ export class Reply {
 
   /** Begins the call of a tool, or adds to one. @param key tells calls apart; @param piece of its arguments */
   calls(key: unknown, { id, name, piece }: { id?: unknown; name?: unknown; piece?: unknown }): void {
-    if (!this.#call.takesCalls) return
-    this.#call.alive()
+    if (!this.call.takesCalls) return
+    this.call.alive()
     const known = this.#calls.get(key)
     const call = known ?? { type: 'tool_call', id: '', name: '', arguments: '' }
     if (!known) {
-      if (this.#calls.size === MOST_CALLS) throw this.#call.failed('the model calls too many tools at once')
+      if (this.#calls.size === MOST_CALLS) throw this.call.failed('the model calls too many tools at once')
       this.#calls.set(key, call)
     }
     if (typeof id === 'string' && id !== '') call.id = id
     if (typeof name === 'string' && name !== '') call.name = name
     call.arguments += typeof piece === 'string' ? piece : piece === undefined ? '' : JSON.stringify(piece)
     if (call.arguments.length > LONGEST_ARGUMENTS) {
-      throw this.#call.failed(`the arguments of a tool exceed ${LONGEST_ARGUMENTS} characters`)
+      throw this.call.failed(`the arguments of a tool exceed ${LONGEST_ARGUMENTS} characters`)
     }
   }
 

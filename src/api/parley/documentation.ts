@@ -19,6 +19,7 @@ const UNKNOWN = { 404: 'There is no such conversation, or it is not open to this
 const UNREADABLE = { 503: 'The database does not answer' }
 const UNKNOWN_SOURCE = { 404: 'There is no such source' }
 const UNKNOWN_SET = { 404: 'There is no such question set' }
+const UNKNOWN_TOOL = { 404: 'There is no such tool' }
 const UNKNOWN_WEBHOOK = { 404: 'There is no such webhook' }
 const UNKNOWN_ASSISTANT = { 404: 'There is no such assistant' }
 

@@ -7,6 +7,7 @@ import { operator } from './operator'
 import { questionSets } from './question-sets'
 import { questions } from './questions'
 import { type Handlers, routeOf, type Served } from './route'
+import { tools } from './tools'
 import { webhooks } from './webhooks'
 
 const handlers: Handlers = {
@@ -14,6 +15,7 @@ const handlers: Handlers = {
   ...conversations,
   ...assistants,
   ...questionSets,
+  ...tools,
   ...webhooks,
   ...operator,
 }

@@ -4,6 +4,7 @@
  */
 import type { BaseIssue, BaseSchema, ObjectEntries, ObjectSchema } from 'valibot'
 // Imports have file endings because Node runs this file as it is to generate the document.
+import * as sets from './question-set-schemas.ts'
 import * as schemas from './schemas.ts'
 
 export type Schema = BaseSchema<unknown, unknown, BaseIssue<unknown>>
@@ -144,23 +145,23 @@ export const operations = {
   listUsage: operation('GET', '/usage', ['usage:list'], { query: schemas.UsageQuery }),
   listQuestionSets: operation('GET', '/question_sets', ['question_sets:list'], {}),
   putQuestionSet: operation('PUT', SET, ['question_sets:upsert'], {
-    params: schemas.SetPath,
-    body: schemas.SetBody,
+    params: sets.SetPath,
+    body: sets.SetBody,
   }),
-  getQuestionSet: operation('GET', SET, ['question_sets:get'], { params: schemas.SetPath }),
-  deleteQuestionSet: operation('DELETE', SET, ['question_sets:delete'], { params: schemas.SetPath }),
+  getQuestionSet: operation('GET', SET, ['question_sets:get'], { params: sets.SetPath }),
+  deleteQuestionSet: operation('DELETE', SET, ['question_sets:delete'], { params: sets.SetPath }),
   runQuestionSet: operation('POST', `${SET}/runs`, ['question_sets:run'], {
-    params: schemas.SetPath,
-    body: schemas.RunBody,
+    params: sets.SetPath,
+    body: sets.RunBody,
   }),
-  getQuestionRun: operation('GET', `${SET}/runs/{id}`, ['question_sets:get'], { params: schemas.RunPath }),
+  getQuestionRun: operation('GET', `${SET}/runs/{id}`, ['question_sets:get'], { params: sets.RunPath }),
   stepQuestionRun: operation('POST', `${SET}/runs/{id}/step`, ['question_sets:run'], {
-    params: schemas.RunPath,
+    params: sets.RunPath,
   }),
   endQuestionRun: operation('POST', `${SET}/runs/{id}/end`, ['question_sets:run'], {
-    params: schemas.RunPath,
+    params: sets.RunPath,
   }),
-  noteImport: operation('POST', '/question_sets', ['question_sets:run'], { body: schemas.ImportedBody }),
+  noteImport: operation('POST', '/question_sets', ['question_sets:run'], { body: sets.ImportedBody }),
   listSources: operation('GET', '/sources', ['sources:list'], {}),
   putSource: operation('PUT', '/sources/{name}', ['sources:upsert'], {
     params: schemas.SourcePath,

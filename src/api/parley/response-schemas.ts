@@ -3,7 +3,16 @@
  * no start-up time.
  */
 import * as v from 'valibot'
-import { AssistantName, assistantEntries, described, maybe, SetBody, WebhookBody } from './schemas.ts'
+import { SetBody } from './question-set-schemas.ts'
+import {
+  AssistantName,
+  assistantEntries,
+  described,
+  maybe,
+  ToolName,
+  toolEntries,
+  WebhookBody,
+} from './schemas.ts'
 
 const Count = v.pipe(v.number(), v.integer(), v.minValue(0))
 const Milliseconds = described(v.pipe(v.number(), v.integer()), 'Unix time in milliseconds')
