@@ -99,8 +99,16 @@ export class Reply {
     // Tokens of a failed reply are charged too.
     if (usage) yield usage
     if (refusal) throw this.call.failed(`the model refused to answer: ${refusal}`)
-    if (!this.#answered) throw withoutText(this.call, finish!)
-    yield { type: 'finish', reason: finish! }
+    const calls = [...this.#calls.values()].filter(({ name }) => name !== '')
+    if (!this.#answered && calls.length === 0) throw withoutText(this.call, finish!)
+    // Some servers give calls no id, or all the same one.
+    const isNamed = new Set(calls.map(({ id }) => id)).size === calls.length && calls.every(({ id }) => id)
+    for (const call of calls) {
+      const id = isNamed ? call.id : `call_${crypto.randomUUID()}`
+      yield { type: 'call', call: { ...call, id, arguments: call.arguments || '{}' } }
+    }
+    // Providers have a reason of their own for calls. What the reply holds says it already.
+    yield { type: 'finish', reason: calls.length > 0 ? 'stop' : finish! }
   }
 }
 

@@ -24,6 +24,7 @@ export interface ConversationViewOptions {
   card: Card
   session(): Session | undefined
   ask(question: string, replaces?: Turn): void
+  decide(turn: Turn, isAllowed: boolean): void
   /** fits the way to people to the conversation */
   standing(answered: boolean, declined: number): void
   cited(source: Source): void
@@ -122,10 +123,11 @@ export class ConversationView {
   }
 
   get #host() {
-    const { words, session, ask, cited, card, rate, colour } = this.#options
+    const { words, session, ask, decide, cited, card, rate, colour } = this.#options
     return {
       words,
       ask,
+      decide,
       ...(rate && { rate }),
       markdown: () => this.#markdown,
       colour,

@@ -2,6 +2,7 @@
 
 import { Attachments } from './attachments'
 import { AttributeElement } from './attributes'
+import { type PageTools, waitingIn } from './calls'
 import { Card } from './card'
 import { ConversationView } from './conversation-view'
 import { h } from './dom'
@@ -71,6 +72,9 @@ export class ParleyChat extends AttributeElement {
     }
     shadow.adoptedStyleSheets = [sheet]
   }
+
+  /** functions that answers may call, by the names of the assistant's tools of the page */
+  tools: PageTools = {}
 
   /** whether an answer is being written */
   get busy(): boolean {
@@ -208,6 +212,7 @@ export class ParleyChat extends AttributeElement {
         this.ask(question, replaces)
         frame.field.focus({ preventScroll: true })
       },
+      decide: (turn, isAllowed) => this.#decide(turn, isAllowed),
       standing: (answered, declined) => handover.update({ answered, declined }),
       rate: this.hasAttribute('no-feedback') ? undefined : (turn, feedback) => this.#rate(turn, feedback),
       colour: colours(this.nonce),
@@ -318,17 +323,28 @@ export class ParleyChat extends AttributeElement {
     this.ask(question, undefined, files)
   }
 
-  #ended({ state, question, answer, sources, citations, number: turn, error, author }: Turn): void {
+  #ended(ended: Turn): void {
+    const { state, question, answer, sources, citations, number: turn, error, author } = ended
     const words = this.#words
     this.#view?.ended()
     const ready = author === undefined ? words.ready : `${author}: ${answer}`
     this.#view?.say(state === 'done' ? ready : state === 'stopped' ? words.stopped : words.failed)
     if (state === 'failed') this.#emit('parley-error', error)
     if (state !== 'done') return
+    const waiting = waitingIn(ended)
+    if (waiting.length > 0 && waiting.every(({ awaits }) => awaits === 'page'))
+      void this.#decide(ended, false)
+    if (waiting.some(({ awaits }) => awaits === 'leave')) this.#view?.say(words.leave)
     const { conversation } = this
     const clean = withoutMarks(answer, sources)
     this.#emit('parley-answer', { conversation, turn, question, answer: clean, citations, author })
     if (this.#hasSidebar) this.#fillHistory()
+  }
+
+  async #decide(turn: Turn, isAllowed: boolean): Promise<void> {
+    this.#view?.say(this.#words.calling)
+    this.#view?.follow()
+    await this.#session?.decide(turn, isAllowed, this.tools)
   }
 
   async #rate(turn: Turn, feedback: Feedback | undefined): Promise<void> {

@@ -1,10 +1,11 @@
 /** A conversation as a page has it: its turns, the one that is being written, and what to do when the network goes. */
 import { Api, ApiError, type Place } from './api'
+import { argumentsOf, type PageTools, waitingIn } from './calls'
 import { NetworkError, readEvents } from './events'
 import { sourcesOf } from './sources'
 import { OpenConversation, randomId } from './storage'
 import { blank, ownOf, type Turn, type TurnState, turnOf } from './turn'
-import type { Asking, Feedback, Front, TurnEvent } from './wire'
+import type { Asking, CalledTool, Feedback, Front, TurnEvent } from './wire'
 
 export type { Turn, TurnState } from './turn'
 
@@ -87,8 +88,14 @@ export class Session {
    * Asks a question.
    * @param replaces the turn that gives way, with whatever came after it
    * @param files what comes with it; those of the turn that gives way come again
+   * @param decisions about calls for which the turn that gives way waits: it goes on in another
    */
-  async ask(question: string, replaces?: Turn, files = replaces?.files ?? []): Promise<void> {
+  async ask(
+    question: string,
+    replaces?: Turn,
+    files = replaces?.files ?? [],
+    decisions?: Asking['decisions'],
+  ): Promise<void> {
     // The conversation goes on from its latest version, wherever its reader is.
     if (!this.busy && this.turns.some(({ isPast }) => isPast)) await this.open()
     if (this.busy) return
@@ -97,8 +104,13 @@ export class Session {
     // A turn that failed or was stopped is not kept: what it was to replace is still there.
     const number = replaces?.state === 'done' ? replaces.number : replaces?.replaces
     const turn: Turn = { ...blank(), question, files, ...(number !== undefined && { replaces: number }) }
-    const versions = replaces?.versions ?? (number === undefined ? [] : [number])
+    const waits = replaces && waitingIn(replaces).length > 0
+    const versions = replaces?.versions ?? (number === undefined || waits ? [] : [number])
     if (versions.length > 0) turn.versions = versions
+    if (decisions && replaces) {
+      const { answer, calls, sources } = replaces
+      Object.assign(turn, { answer, sources, calls: calls.map(({ awaits: _, ...call }) => call) })
+    }
     const at = replaces ? this.turns.indexOf(replaces) : -1
     if (at >= 0) this.turns.length = at
     else this.#dropUnkept()
@@ -106,7 +118,7 @@ export class Session {
     this.#running = turn
     this.#listener.changed()
     const asking: Asking = {
-      question,
+      ...(decisions ? { decisions } : { question }),
       ...(this.#answered && { conversation_id: this.id }),
       ...(this.#answered && number !== undefined && { replaces: number }),
       ...(files.length > 0 && { files }),
@@ -121,6 +133,15 @@ export class Session {
       if (this.#stopAsked) this.stop()
       return response
     })
+  }
+
+  /** Goes on with a turn whose calls wait. @param isAllowed whether the visitor gives leave @param tools those of the page */
+  async decide(turn: Turn, isAllowed: boolean, tools: PageTools = {}): Promise<void> {
+    const decided = waitingIn(turn).map(async (call) => {
+      const decision = call.awaits === 'leave' ? isAllowed : await runHere(call, tools)
+      return [call.id, decision] as const
+    })
+    await this.ask(turn.question, turn, [], Object.fromEntries(await Promise.all(decided)))
   }
 
   /** Ends the running turn, for everybody who reads it. */
@@ -382,6 +403,13 @@ export class Session {
     } else if (type === 'delta') {
       turn.state = 'writing'
       turn.answer += data.text
+    } else if (type === 'tool_call') turn.calls.push(data)
+    else if (type === 'tool_result') {
+      const { id, text: result, failed } = data
+      turn.calls = turn.calls.map((call) => (call.id === id ? { ...call, result, failed } : call))
+    } else if (type === 'resumed') {
+      turn.answer = data.answer
+      turn.calls = data.calls
     } else if (type === 'citation') turn.citations.push(data)
     else if (type === 'followups') turn.followups = data.questions
     else if (type === 'done') {
@@ -425,6 +453,18 @@ export class Session {
   #heard({ asked, answered }: { asked?: string; answered?: boolean }): void {
     if (asked === undefined || this.busy) return
     if (this.id === asked || (this.id === undefined && this.turns.length === 0)) this.open(asked, answered)
+  }
+}
+
+/** What a function of the page makes of a call. */
+async function runHere(call: CalledTool, tools: PageTools): Promise<{ result: string; failed?: true }> {
+  try {
+    const run = tools[call.name]
+    if (!run) return { result: `This page has no \`${call.name}\`.`, failed: true }
+    const made = await run(argumentsOf(call))
+    return { result: typeof made === 'string' ? made : (JSON.stringify(made) ?? '') }
+  } catch (error) {
+    return { result: String(error), failed: true }
   }
 }
 

@@ -1,5 +1,6 @@
 /** A question with its answer, as elements. */
 import { type BlockOptions, Blocks } from './blocks'
+import { CallsView } from './calls'
 import { Check } from './check'
 import { h, icon, iconButton } from './dom'
 import { type Evidence, saysOf } from './evidence'
@@ -15,6 +16,8 @@ export interface TurnHost extends Partial<Pick<FeedbackHost, 'rate'>> {
   words: Words
   markdown(): Markdown | undefined
   ask(question: string, replaces?: Turn): void
+  /** goes on with a turn whose calls wait for the visitor */
+  decide(turn: Turn, isAllowed: boolean): void
   /**
    * Has an element show a passage when it is pressed.
    * @param peeks whether it does when it is pointed at or focused, too
@@ -56,6 +59,7 @@ export class TurnView {
   readonly #tools = h('div', { class: 'tools', hidden: true })
   readonly #followups = h('div', { class: 'followups', hidden: true })
   readonly #blocks: Blocks
+  readonly #calls: CallsView
   readonly #check: Check
   /** absent where answers are not rated */
   readonly #feedback: FeedbackView | undefined
@@ -74,6 +78,7 @@ export class TurnView {
       copy: host.copied,
       colour: host.colour,
     })
+    this.#calls = new CallsView(turn, words, (isAllowed) => host.decide(turn, isAllowed))
     this.#check = new Check(turn, this.#blocks.element, host, (sentence) => this.#doubt(sentence))
     const { rate } = host
     this.#feedback = rate && new FeedbackView(turn, { words, rate, say: host.say })
@@ -90,6 +95,7 @@ export class TurnView {
       this.#sources,
       this.#status,
       this.#blocks.element,
+      this.#calls.element,
       this.#problem,
       this.#tools,
       this.#check.note,
@@ -126,6 +132,7 @@ export class TurnView {
       this.#shown = shown
       if (text !== '' || ended) this.#check.around(() => this.#blocks.update(text, markdown, ended))
     }
+    this.#calls.update(this.#host.isLast(this.#turn) && !this.#host.busy())
     this.#feedback?.update()
     for (const spoken of this.#blocks.spoken.splice(0)) this.#host.say(spoken)
     this.#showEnd()

@@ -1,6 +1,15 @@
 /** A turn as a page has it. */
 import { type Source, sourcesCited } from './sources'
-import type { AttachedFile, Citation, Feedback, Front, SentenceSupport, StoredTurn, TurnFault } from './wire'
+import type {
+  AttachedFile,
+  CalledTool,
+  Citation,
+  Feedback,
+  Front,
+  SentenceSupport,
+  StoredTurn,
+  TurnFault,
+} from './wire'
 
 /** `reading`: its sources are found, and nothing is written yet. */
 export type TurnState = 'searching' | 'reading' | 'writing' | 'done' | 'stopped' | 'failed'
@@ -22,6 +31,8 @@ export interface Turn {
   sources: Source[]
   citations: Citation[]
   followups: string[]
+  /** its calls of tools */
+  calls: CalledTool[]
   /** whether the documents do not answer the question */
   declined: boolean
   /** of each sentence that a language model wrote; empty: nobody knows */
@@ -55,12 +66,13 @@ export const ownOf = ({ feedback = [] }: StoredTurn): Feedback | undefined => {
 /** A finished turn, as the server stores it. */
 export const turnOf = (stored: StoredTurn, front: Partial<Front>): Turn => {
   const { turn: number, question, answer, citations, followups = [], support = [], versions, author } = stored
+  const { calls = [] } = stored
   const declined = stored.declined === true
   const sources = sourcesCited(citations, front)
   const feedback = ownOf(stored)
   return {
     ...blank(),
-    ...{ number, question, answer, citations, followups, support, sources, feedback, declined },
+    ...{ number, question, answer, citations, followups, calls, support, sources, feedback, declined },
     ...(versions && { versions }),
     ...(author !== undefined && { author }),
     state: 'done',
@@ -76,5 +88,6 @@ export const blank = (): Turn => ({
   citations: [],
   declined: false,
   followups: [],
+  calls: [],
   support: [],
 })

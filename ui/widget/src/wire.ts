@@ -45,10 +45,26 @@ export interface Feedback {
   reasons?: string[]
 }
 
+/** A call of a tool in an answer. */
+export interface CalledTool {
+  id: string
+  name: string
+  /** what it does, for people */
+  title?: string
+  /** JSON */
+  arguments: string
+  /** it waits for the visitor's leave, or for the page to run it */
+  awaits?: 'leave' | 'page'
+  /** what the tool replied; absent while it has not */
+  result?: string
+  failed?: true
+}
+
 export interface StoredTurn {
   turn: number
   question: string
   answer: string
+  calls?: CalledTool[]
   citations: Citation[]
   /** whether the documents do not answer the question */
   declined?: true
@@ -109,7 +125,10 @@ export interface AttachedFile {
 }
 
 export interface Asking {
-  question: string
+  /** absent with `decisions`: that of the turn which goes on */
+  question?: string
+  /** about calls that the turn `replaces` waits for */
+  decisions?: Record<string, boolean | { result: string; failed?: true }>
   conversation_id?: string
   replaces?: number
   followups?: boolean

@@ -84,6 +84,12 @@ export const ENGLISH = {
   enterAsks: 'Press Enter to ask',
   cutShort: 'Only the beginning of {name} fits.',
   pictureLimits: 'Texts, PDFs and pictures: up to {files}, with {size} of text together.',
+  leave: 'This needs your permission:',
+  allow: 'Allow',
+  refuse: 'Don’t allow',
+  calling: 'Working on it…',
+  called: 'Done',
+  notDone: 'Not done',
 }
 
 export type Words = typeof ENGLISH

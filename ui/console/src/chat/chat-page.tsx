@@ -187,6 +187,10 @@ function useStage(chat: Chat) {
         follows.current = true
         chat.ask(question, replaces)
       },
+      decide: (turn, isAllowed) => {
+        follows.current = true
+        void chat.session.decide(turn, isAllowed)
+      },
       cite: (opener, evidence, peeks) => card.serve(opener, () => linked(evidence()), peeks),
       copied: (text, button) => copy(text, button, say),
       say,
