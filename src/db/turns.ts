@@ -176,7 +176,10 @@ const onPage = (conversationId: string, { before, asOf, now }: Omit<TurnPage, 'l
     before === undefined ? undefined : sql`turn < ${before}`,
   )
 
-/** Which turns of a conversation took the place of which, as far as they have not expired. @param now milliseconds */
+/**
+ * Which turns of a conversation took the place of which, as far as they have not expired. One that waited for its visitor is no
+ * version: the turn that went on from it holds its answer. @param now milliseconds
+ */
 export const replacements = (
   db: Database,
   conversationId: string,
@@ -185,7 +188,8 @@ export const replacements = (
   all(
     db,
     sql`SELECT turn, replaced_by AS by FROM turns
-      WHERE conversation_id = ${conversationId} AND expires_at > ${now} AND replaced_by IS NOT NULL ORDER BY turn`,
+      WHERE conversation_id = ${conversationId} AND expires_at > ${now} AND replaced_by IS NOT NULL
+        AND finish_reason <> 'tool_calls' ORDER BY turn`,
   )
 
 /** A turn that has not expired, also a version that another one replaced. @param now milliseconds */

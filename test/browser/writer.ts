@@ -6,6 +6,8 @@ export interface Writer {
   url: string
   /** what it answers to a question, by the documents that it was given */
   answer: (question: string, documents: Record<string, unknown>[]) => string
+  /** the tool that it calls instead of answering */
+  call: { name: string; arguments: object } | undefined
   /** what it suggests to ask next */
   followups: string[]
   /** addresses of the pictures that each answer was asked with */
@@ -27,6 +29,7 @@ export async function startWriter(): Promise<Writer> {
   let gate = Promise.withResolvers<void>()
   const state = {
     answer: (question: string, _: Record<string, unknown>[]): string => `You asked: ${question}`,
+    call: undefined as Writer['call'],
     followups: [] as string[],
     pictures: [] as string[][],
     gap: 0,
@@ -49,15 +52,19 @@ export async function startWriter(): Promise<Writer> {
       ? said
       : [{ type: 'text', text: said }]
     const content = parts.map(({ text = '' }) => text).join('')
-    const answers = content.includes('<Answer>')
+    const isResult = messages.at(-1).role === 'tool'
+    const answers = isResult || content.includes('<Answer>')
+    const call = isResult || !answers ? undefined : state.call
     const asksNext = !answers && !isStandalone(content) && content !== 'hello'
-    const written = answers
-      ? state.answer(questionIn(content), documentsIn(content))
-      : asksNext
-        ? state.followups.join('\n')
-        : isStandalone(content)
-          ? questionIn(content)
-          : 'Hello.'
+    const written = isResult
+      ? `It says: ${content}`
+      : answers
+        ? state.answer(questionIn(content), documentsIn(content))
+        : asksNext
+          ? state.followups.join('\n')
+          : isStandalone(content)
+            ? questionIn(content)
+            : 'Hello.'
     if (answers) {
       state.begun += 1
       state.pictures.push(parts.flatMap(({ image_url }) => image_url?.url ?? []))
@@ -71,6 +78,14 @@ export async function startWriter(): Promise<Writer> {
       response.write(`data: ${JSON.stringify({ choices: [{ index: 0, delta, finish_reason: finish }] })}\n\n`)
     response.writeHead(200, { 'content-type': 'text/event-stream' })
     response.flushHeaders()
+    if (call) {
+      const called = { name: call.name, arguments: JSON.stringify(call.arguments) }
+      write(
+        { tool_calls: [{ index: 0, id: crypto.randomUUID(), type: 'function', function: called }] },
+        'tool_calls',
+      )
+      return void response.end('data: [DONE]\n\n')
+    }
     for (let at = 0; at < written.length; at += PIECE) {
       if (answers && at / PIECE >= held) await gate.promise
       if (response.destroyed) return
