@@ -754,8 +754,7 @@ export const AssistantBody = once(() =>
 
 const WebhookName = once(() =>
   v.pipe(
-    v.string(),
-    v.regex(/^[a-z0-9-]{1,64}$/, 'Expected 1 to 64 lower-case letters, digits and hyphens.'),
+    AssistantName(),
     v.check((name) => name !== 'deliveries', 'This name is taken by the list of deliveries.'),
   ),
 )

@@ -2,6 +2,7 @@
 import { env } from 'cloudflare:workers'
 import { afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { sweepExpired } from '../../../src/conversation/expiry'
+import { claimDue } from '../../../src/db/deliveries'
 import { imported } from '../../../src/question-sets/run'
 import { sendWebhooks } from '../../../src/webhooks/send'
 import { call } from '../typesense/api'
@@ -189,6 +190,18 @@ describe('a message that is not taken', () => {
     expect(await call('POST', `/webhooks/deliveries/${id}`)).toMatchObject([404, {}])
     await sweepExpired(env, (began + 8 * DAY_MS) / 1000)
     expect(await deliveries()).toEqual([])
+  })
+
+  it('is not lost where whoever was to send it dies, and is not sent twice meanwhile', async () => {
+    await put('crm', ['turn.finished'])
+    await ask()
+    expect(await claimDue(env.DB, 10, Date.now())).toHaveLength(1)
+    await sendDue()
+    expect(received).toEqual([])
+    vi.useFakeTimers({ now: Date.now() + 31_000, toFake: ['Date'] })
+    await sendDue()
+    expect(received).toHaveLength(1)
+    expect(await deliveries()).toMatchObject([{ state: 'delivered', tries: 2 }])
   })
 
   it('keeps nobody waiting but its own receiver', async () => {
