@@ -59,6 +59,12 @@ export interface ClusterRequest {
   signal?: AbortSignal | undefined
 }
 
+/**
+ * About the collection, unless it has a path of its own. Unless it says otherwise, it reads, or can be sent again.
+ * `below`: the path below that of the collection
+ */
+export type Asked = Partial<ClusterRequest> & { below?: string }
+
 interface ClusterOptions {
   /** how messages call it: `The Typesense cluster` */
   label: string
@@ -143,6 +149,11 @@ export class Cluster {
     const { why } = trouble!
     const seconds = this.#ready(request, Date.now()).length > 0 ? 1 : this.#wait(request, Date.now())
     throw this.#unavailable(`${this.#options.label} does not answer (${why}).`, seconds)
+  }
+
+  /** As `fetch`. */
+  ask({ below = '', ...request }: Asked): Promise<Response> {
+    return this.fetch({ method: 'GET', path: this.#options.collection + below, repeatable: true, ...request })
   }
 
   /**

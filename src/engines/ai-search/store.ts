@@ -22,7 +22,15 @@ import type {
   SearchScope,
   Step,
 } from '../../search/types'
-import { Cluster, type NodeHealth, ofCluster, pathSegment, plainField, Searches } from '../cluster'
+import {
+  type Asked,
+  Cluster,
+  type NodeHealth,
+  ofCluster,
+  pathSegment,
+  plainField,
+  Searches,
+} from '../cluster'
 import { type Connection, type StoredEngine, shownEngine } from '../config'
 import type { DocumentStore } from '../port'
 
@@ -229,15 +237,14 @@ function rest({ engine, credentials, env }: Connection): Pick<Opened, 'search' |
     timeoutMs: engine.timeout_ms,
     env,
   })
-  const call = async (request: Parameters<Cluster['fetch']>[0]): Promise<unknown> => {
-    const response = await cluster.fetch(request)
+  const call = async (request: Asked): Promise<unknown> => {
+    const response = await cluster.ask(request)
     if (!response.ok) throw refusalOf(response.status, await cluster.errorText(response))
     return v.parse(Envelope(), JSON.parse(await cluster.text(response))).result
   }
   return {
-    search: (body, signal) =>
-      call({ method: 'POST', path: `${path}/search`, body: JSON.stringify(body), repeatable: true, signal }),
-    stats: () => call({ method: 'GET', path: `${path}/stats`, repeatable: true }),
+    search: (body, signal) => call({ method: 'POST', below: '/search', body: JSON.stringify(body), signal }),
+    stats: () => call({ below: '/stats' }),
     nodes: () => cluster.probe({ method: 'GET', path: `${path}/stats`, repeatable: true }),
   }
 }

@@ -25,7 +25,7 @@ import type {
   WriteAction,
   WriteOptions,
 } from '../../search/types'
-import { Cluster, type ClusterRequest, type NodeHealth, ofCluster, pathSegment, Searches } from '../cluster'
+import { type Asked, Cluster, type NodeHealth, ofCluster, pathSegment, Searches } from '../cluster'
 import { type Connection, type Credentials, type StoredEngine, shownEngine } from '../config'
 import type { DocumentStore } from '../port'
 import {
@@ -102,12 +102,12 @@ export class OpenSearchStore implements DocumentStore {
 
   /** The index as it is mapped now, or was a moment ago. @param ms how long ago at most, if the cluster answers */
   async #index(ms = Number.POSITIVE_INFINITY): Promise<IndexSchema> {
-    const { name, engine, path } = await this.#open()
+    const { name, engine } = await this.#open()
     const key = JSON.stringify([name, engine.nodes, engine.index])
     const find = () =>
       mappings.find(key, async () => ({
         readAt: Date.now(),
-        index: readMapping(name, v.parse(Mappings(), await this.#json({ path: `${path}/_mapping` }))),
+        index: readMapping(name, v.parse(Mappings(), await this.#json({ below: '/_mapping' }))),
       }))
     const found = (await find())!
     if (Date.now() - found.readAt <= ms) return found.index
@@ -117,8 +117,8 @@ export class OpenSearchStore implements DocumentStore {
 
   summary(): Promise<Outcome<CollectionSummary>> {
     return attempt(async () => {
-      const { engine, path } = await this.#open()
-      const counting = this.#whole({ path: `${path}/_count` }, Count())
+      const { engine } = await this.#open()
+      const counting = this.#whole({ below: '/_count' }, Count())
       const [{ schema }, { count }] = await Promise.all([this.#index(), counting])
       const { created_at: _, ...summary } = summarize(schema, count, 0)
       return { ...summary, name: schema.name, num_documents: count, engine: shownEngine(engine) }
@@ -138,9 +138,8 @@ export class OpenSearchStore implements DocumentStore {
   /** Creates the index. @param schema as callers give it to POST /collections */
   create(schema: Record<string, unknown>): Promise<Outcome<unknown>> {
     return attempt(async () => {
-      const { path } = await this.#open()
       const fields = v.parse(NewFields(), schema.fields) as Pick<Field, 'name' | 'type' | 'num_dim'>[]
-      return this.#json({ method: 'PUT', path, body: JSON.stringify(mappingOf(fields)), repeatable: false })
+      return this.#json({ method: 'PUT', body: JSON.stringify(mappingOf(fields)), repeatable: false })
     })
   }
 
@@ -159,10 +158,9 @@ export class OpenSearchStore implements DocumentStore {
   async #writeOne(json: string, action: WriteAction): Promise<Document> {
     const line = readLine(json, action)
     if ('error' in line) throw badRequest(line.error)
-    const { path } = await this.#open()
     const reply = await this.#json({
       method: 'POST',
-      path: `${path}/_bulk`,
+      below: '/_bulk',
       // Who reads after writing finds what was written, as in Typesense.
       query: { refresh: 'true' },
       body: bulkText([line], action),
@@ -237,10 +235,9 @@ export class OpenSearchStore implements DocumentStore {
   }
 
   async #deleteBy(query: Query): Promise<number> {
-    const { path } = await this.#open()
     const reply = await this.#json({
       method: 'POST',
-      path: `${path}/_delete_by_query`,
+      below: '/_delete_by_query',
       query: { refresh: 'true', conflicts: 'proceed' },
       body: JSON.stringify({ query }),
     })
@@ -250,7 +247,6 @@ export class OpenSearchStore implements DocumentStore {
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>> {
     const { action } = options
     return attempt(async () => {
-      const { path } = await this.#open()
       const read = readLines(lines, action)
       const body = bulkText(read, action)
       const reply =
@@ -258,7 +254,7 @@ export class OpenSearchStore implements DocumentStore {
           ? undefined
           : await this.#json({
               method: 'POST',
-              path: `${path}/_bulk`,
+              below: '/_bulk',
               body,
               contentType: NDJSON,
               repeatable:
@@ -349,15 +345,8 @@ export class OpenSearchStore implements DocumentStore {
   }
 
   async #search(body: Query, query: Record<string, string> = {}, signal?: AbortSignal): Promise<OpenReply> {
-    const { path } = await this.#open()
-    const request = {
-      method: 'POST',
-      path: `${path}/_search`,
-      query,
-      body: JSON.stringify(body),
-      signal,
-    } as const
-    return this.#whole(request, Reply())
+    const asked = { query, body: JSON.stringify(body), signal }
+    return this.#whole({ method: 'POST', below: '/_search', ...asked }, Reply())
   }
 
   /**
@@ -366,7 +355,7 @@ export class OpenSearchStore implements DocumentStore {
    * @throws ApiError 503
    */
   async #whole<Read extends Pick<OpenReply, '_shards'>>(
-    request: Partial<ClusterRequest> & { path: string },
+    request: Asked,
     schema: v.GenericSchema<unknown, Read>,
   ): Promise<Read> {
     for (let attempts = 0; attempts < MOST_PARTIAL; attempts++) {
@@ -379,9 +368,9 @@ export class OpenSearchStore implements DocumentStore {
   }
 
   /** @throws ApiError for every reply but a success */
-  async #json(request: Partial<ClusterRequest> & { path: string }): Promise<unknown> {
+  async #json(request: Asked): Promise<unknown> {
     const { cluster } = await this.#open()
-    const response = await cluster.fetch({ method: 'GET', repeatable: true, ...request })
+    const response = await cluster.ask(request)
     if (!response.ok) throw refusalOf(response.status, await cluster.errorText(response))
     const text = await cluster.text(response)
     try {

@@ -22,8 +22,8 @@ import type {
   WriteOptions,
 } from '../../search/types'
 import {
+  type Asked,
   Cluster,
-  type ClusterRequest,
   type NodeHealth,
   ofCluster,
   pathSegment,
@@ -42,8 +42,9 @@ const WITH_JOINS = ['filter_by', 'include_fields', 'exclude_fields', 'sort_by', 
 
 const JSONL = 'text/plain'
 
-/** Unless it says otherwise, it reads, or can be sent again. */
-type Asked = Partial<ClusterRequest> & Pick<ClusterRequest, 'path'>
+/** Of the documents, of one of them, or of what is done with all. */
+const documentsAt = (rest?: string): string =>
+  `/documents${rest === undefined ? '' : `/${pathSegment(rest)}`}`
 
 interface Opened {
   name: string
@@ -85,8 +86,8 @@ export class TypesenseStore implements DocumentStore {
 
   summary(): Promise<Outcome<CollectionSummary>> {
     return attempt(async () => {
-      const { name, engine, path } = await this.#open()
-      const summary = await this.#call<CollectionSummary>({ path })
+      const { name, engine } = await this.#open()
+      const summary = await this.#call<CollectionSummary>({})
       return { ...summary, name, engine: shownEngine(engine) }
     })
   }
@@ -99,8 +100,8 @@ export class TypesenseStore implements DocumentStore {
 
   schema(): Promise<Outcome<CollectionSchema>> {
     return attempt(async () => {
-      const { name, path } = await this.#open()
-      const given = await this.#call<Partial<CollectionSchema>>({ path })
+      const { name } = await this.#open()
+      const given = await this.#call<Partial<CollectionSchema>>({})
       return {
         name,
         fields: (given.fields ?? []).map(plainField),
@@ -122,10 +123,7 @@ export class TypesenseStore implements DocumentStore {
   }
 
   alter(body: unknown): Promise<Outcome<Record<string, unknown>>> {
-    return attempt(async () => {
-      const { path } = await this.#open()
-      return this.#call({ method: 'PATCH', path, body: JSON.stringify(body), repeatable: false })
-    })
+    return attempt(() => this.#call({ method: 'PATCH', body: JSON.stringify(body), repeatable: false }))
   }
 
   /** The cluster indexes by itself. */
@@ -134,18 +132,14 @@ export class TypesenseStore implements DocumentStore {
   }
 
   write(json: string, { action, dirtyValues: dirty_values }: WriteOptions): Promise<Outcome<Document>> {
-    return attempt(async () => {
-      const path = await this.#documents()
-      const repeatable = action !== 'create'
-      return this.#call({ method: 'POST', path, query: { action, dirty_values }, body: json, repeatable })
-    })
+    const asked = { below: documentsAt(), query: { action, dirty_values }, body: json }
+    return attempt(() => this.#call({ method: 'POST', ...asked, repeatable: action !== 'create' }))
   }
 
   patch(id: string, json: string, dirty_values?: DirtyValues): Promise<Outcome<Document>> {
-    return attempt(async () => {
-      const path = await this.#documents(id)
-      return this.#call({ method: 'PATCH', path, query: { dirty_values }, body: json })
-    })
+    return attempt(async () =>
+      this.#call({ method: 'PATCH', below: documentsAt(id), query: { dirty_values }, body: json }),
+    )
   }
 
   get(
@@ -157,7 +151,7 @@ export class TypesenseStore implements DocumentStore {
     return attempt(async () => {
       for (const fields of [include_fields, exclude_fields]) requireNoJoin(fields)
       if (scope.filter) await this.#requireVisible(id, scope.filter)
-      return this.#call({ path: await this.#documents(id), query: { include_fields, exclude_fields } })
+      return this.#call({ below: documentsAt(id), query: { include_fields, exclude_fields } })
     })
   }
 
@@ -173,10 +167,8 @@ export class TypesenseStore implements DocumentStore {
   }
 
   remove(id: string, ignoreNotFound: boolean): Promise<Outcome<Document>> {
-    return attempt(async () => {
-      const query = { ignore_not_found: String(ignoreNotFound) }
-      return this.#call({ method: 'DELETE', path: await this.#documents(id), query })
-    })
+    const query = { ignore_not_found: String(ignoreNotFound) }
+    return attempt(async () => this.#call({ method: 'DELETE', below: documentsAt(id), query }))
   }
 
   updateWhere(
@@ -188,8 +180,7 @@ export class TypesenseStore implements DocumentStore {
   ): Promise<Outcome<Step & { cursor: number }>> {
     return attempt(async () => {
       const query = { filter_by: this.#filter(filterBy, scope), dirty_values }
-      const path = await this.#documents()
-      const request = { method: 'PATCH', path, query, body: json } as const
+      const request = { method: 'PATCH', below: documentsAt(), query, body: json } as const
       const { num_updated: count } = await this.#call<{ num_updated: number }>(request)
       return { count, done: true, cursor: 0 }
     })
@@ -203,7 +194,7 @@ export class TypesenseStore implements DocumentStore {
     return attempt(async () => {
       const removed = await this.#call<{ num_deleted: number; documents?: Document[]; ids?: string[] }>({
         method: 'DELETE',
-        path: await this.#documents(),
+        below: documentsAt(),
         query: {
           filter_by: this.#filter(filterBy, scope),
           batch_size: String(batchSize),
@@ -217,7 +208,7 @@ export class TypesenseStore implements DocumentStore {
   }
 
   async truncate(): Promise<Step> {
-    const request = { method: 'DELETE', path: await this.#documents(), query: { truncate: 'true' } } as const
+    const request = { method: 'DELETE', below: documentsAt(), query: { truncate: 'true' } } as const
     const { num_deleted: count } = await this.#call<{ num_deleted: number }>(request)
     return { count, done: true }
   }
@@ -228,7 +219,7 @@ export class TypesenseStore implements DocumentStore {
       const { cluster } = await this.#open()
       const response = await this.#send({
         method: 'POST',
-        path: await this.#documents('import'),
+        below: documentsAt('import'),
         query: {
           action,
           dirty_values,
@@ -250,7 +241,7 @@ export class TypesenseStore implements DocumentStore {
       for (const fields of [include_fields, exclude_fields]) requireNoJoin(fields)
       const query = { filter_by: this.#filter(filterBy, scope), include_fields, exclude_fields }
       const { cluster } = await this.#open()
-      return cluster.pieces(await this.#send({ path: await this.#documents('export'), query }))
+      return cluster.pieces(await this.#send({ below: documentsAt('export'), query }))
     })
   }
 
@@ -318,11 +309,6 @@ export class TypesenseStore implements DocumentStore {
     return { ...withScores(reply), request_params: { ...reply.request_params, collection_name: name } }
   }
 
-  async #documents(rest?: string): Promise<string> {
-    const { path } = await this.#open()
-    return `${path}/documents${rest === undefined ? '' : `/${pathSegment(rest)}`}`
-  }
-
   async #call<Reply>(request: Asked): Promise<Reply> {
     return parsed<Reply>(await this.#text(request))
   }
@@ -335,7 +321,7 @@ export class TypesenseStore implements DocumentStore {
   /** @throws ApiError for every reply but a success */
   async #send(request: Asked): Promise<Response> {
     const { cluster } = await this.#open()
-    const response = await cluster.fetch({ method: 'GET', repeatable: true, ...request })
+    const response = await cluster.ask(request)
     if (response.ok) return response
     throw refusalOf(response.status, messageOf(await cluster.errorText(response)))
   }
