@@ -15,20 +15,6 @@ import { agree, type Kept, type VectorizedField } from './outbox'
 import type { VectorMirror } from './vector-mirror'
 import { MAX_GET, type VectorizeBinding, vectorizeFor } from './vectorize-index'
 
-/** The outcome of a comparison: numbers of vectors. */
-export interface Reconciliation {
-  /** ids fetched, of documents and of gaps */
-  checked: number
-  /** documents without a vector in Vectorize */
-  missing: number
-  /** documents with another vector or other labels there */
-  stale: number
-  /** vectors there without a document */
-  extra: number
-  /** not compared, because they are queued anyway */
-  waiting: number
-}
-
 /** The collection's documents. */
 interface Documents {
   /** the sequence number of the next document */
@@ -49,7 +35,21 @@ const SLICE_PAUSE_MS = 3_600_000
 const RUN_CALLS = 50
 const WALK_PAUSE_MS = 7 * 24 * 3_600_000
 
-export const nothing = (): Reconciliation => ({ checked: 0, missing: 0, stale: 0, extra: 0, waiting: 0 })
+/** The outcome of a comparison: numbers of vectors. */
+export type Reconciliation = ReturnType<typeof nothing>
+
+export const nothing = () => ({
+  /** ids fetched, of documents and of gaps */
+  checked: 0,
+  /** documents without a vector in Vectorize */
+  missing: 0,
+  /** documents with another vector or other labels there */
+  stale: 0,
+  /** vectors there without a document */
+  extra: 0,
+  /** not compared, because they are queued anyway */
+  waiting: 0,
+})
 
 function parseCursor(cursor: string): Place {
   if (cursor === '') return { slot: 0, seq: 0 }

@@ -1,7 +1,7 @@
 /** Phrases in documents that have their words very often. */
 import { expect, it } from 'vitest'
 import { runningAt } from '../../src/search/run/context'
-import { allMatches, wordsOf } from '../../src/search/run/kept-matches'
+import { allMatches } from '../../src/search/run/kept-matches'
 import { seqsOf } from '../../src/search/run/match-set'
 import { LongSearches, Pace } from '../../src/search/run/pace'
 import { withIndex } from './index-by-sql'
@@ -14,7 +14,7 @@ it('finds a phrase in a document that has its words a hundred thousand times', (
     sql.exec('INSERT INTO word_index (rowid, t0) VALUES (90000, ?)', `moon start ${text}`)
     const found = async (phrase: string) => {
       const match = { match: `{t0} : ${phrase}`, table: 'word_index' as const, rank: '' }
-      return seqsOf((await allMatches(runningAt(context, new Pace(new LongSearches())), wordsOf(match))).set)
+      return seqsOf((await allMatches(runningAt(context, new Pace(new LongSearches())), match)).set)
     }
     expect(await found('"star star"')).toEqual([90_000, 7])
     expect(await found('"star star" *')).toEqual([90_000, 7])

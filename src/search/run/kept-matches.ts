@@ -1,7 +1,7 @@
 /** The matches of an expression, read once and kept in memory (schema/column-memory.ts). */
 import { readColumn } from '../../lib/stored-json'
 import { Filter } from '../filter/filter'
-import { fragment, join, limited, type Range, type SqlFragment } from '../fragment'
+import { fragment, join, limited, type Range } from '../fragment'
 import { BLOCK, type Offsets } from '../schema/column'
 import type { KeptMatches } from '../schema/column-memory'
 import type { TextMatch } from '../text/query'
@@ -16,7 +16,6 @@ import {
 } from './candidates'
 import type { Running } from './context'
 import { filteredIn, type MatchSet, type Parts, setOf, sizeOf } from './match-set'
-import type { Pace } from './pace'
 
 /** The matches of an expression. */
 export interface Matches {
@@ -24,32 +23,22 @@ export interface Matches {
   size: number
 }
 
-/** A question to the index: a relation of the sequence numbers that match, and a key that identifies it. */
-interface WordQuestion {
-  key: string
-  relation: (range: Range) => SqlFragment
-  /** FTS5 collects words first, so each statement takes long before its first match */
-  collects: boolean
-  /** of a document (candidates.ts) */
-  weight?: number
-}
+type Words = Pick<TextMatch, 'match' | 'table'>
 
-/** The documents that an expression matches. */
-export const wordsOf = ({ match, table }: Pick<TextMatch, 'match' | 'table'>): WordQuestion => ({
-  key: JSON.stringify([table, match]),
-  relation: (range) => unscoredIn({ match, table }, range),
-  collects: match.includes('*'),
-  weight: weightOfWords(match),
-})
+/** What tells an expression from others. */
+const keyOf = ({ match, table }: Words): string => JSON.stringify([table, match])
 
-/** Reads the matches that are not in memory. When the search is cut off, the oldest are missing. */
-export async function allMatches(context: Running, asked: WordQuestion): Promise<Matches> {
+/**
+ * The documents that an expression matches. Those that are not in memory are read. When the search is cut off, the oldest are
+ * missing.
+ */
+export async function allMatches(context: Running, words: Words): Promise<Matches> {
   const ends = context.pace.ends(context.sql)
-  const kept = context.columns.matches.open(asked.key)
+  const kept = context.columns.matches.open(keyOf(words))
   const blocks = new Map<number, Offsets>()
   let missing: Range | undefined
   const read = async () => {
-    if (missing !== undefined) await readInto(blocks, context, kept, asked, missing)
+    if (missing !== undefined) await readInto(blocks, context, kept, words, missing)
     missing = undefined
   }
   for (const number of numbersIn(ends)) {
@@ -75,18 +64,16 @@ async function readInto(
   blocks: Map<number, Offsets>,
   context: Running,
   kept: KeptMatches,
-  { key, relation, collects, weight = 1 }: WordQuestion,
+  words: Words,
   missing: Range,
 ): Promise<void> {
-  const { sql, columns } = context
+  const { columns } = context
   // A block that is written while others are read is read again by the next search.
   const { writes } = columns.matches
-  for await (const range of ranges(context, FIRST_WIDTH, {
-    within: missing,
-    atOnce: collects,
-    weight,
-  })) {
-    const found = setOf(listOf(sql, relation, range, context.pace))
+  // FTS5 collects words with a beginning first, so each statement takes long before its first match.
+  const division = { within: missing, atOnce: words.match.includes('*'), weight: weightOfWords(words.match) }
+  for await (const range of ranges(context, FIRST_WIDTH, division)) {
+    const found = setOf(listOf(context, words, range))
     for (const number of numbersIn(range)) {
       const own = found.get(number) ?? new Uint16Array(0)
       // A previous range may have had the newer part of the block.
@@ -96,7 +83,7 @@ async function readInto(
       const isWhole = range.low <= Math.max(missing.low, number * BLOCK)
       if (isWhole) kept.add(number, { offsets, writes })
     }
-    columns.matches.keep(key, kept)
+    columns.matches.keep(keyOf(words), kept)
   }
 }
 
@@ -104,16 +91,12 @@ async function readInto(
 const MOST_IN_A_LIST = 150_000
 
 /** Sequence numbers in few rows: a list is read more quickly than many rows. FTS5 finds the oldest documents first. */
-function listOf(
-  sql: SqlStorage,
-  relation: WordQuestion['relation'],
-  { low, high }: Range,
-  pace: Pace,
-): number[] {
+function listOf({ sql, pace }: Running, words: Words, { low, high }: Range): number[] {
   const lists: number[][] = []
   for (let from = low; ; ) {
-    const query = [fragment('SELECT json_group_array(seq) AS list FROM ('), relation({ low: from, high })]
-    const [row] = pace.query<{ list: string }>(sql, join([...query, limited(MOST_IN_A_LIST), fragment(')')]))
+    const some = [unscoredIn(words, { low: from, high }), limited(MOST_IN_A_LIST)]
+    const query = join([fragment('SELECT json_group_array(seq) AS list FROM ('), ...some, fragment(')')])
+    const [row] = pace.query<{ list: string }>(sql, query)
     const list = readColumn<number>(row!.list)
     lists.push(list)
     if (list.length < MOST_IN_A_LIST) return lists.flat()
@@ -134,16 +117,15 @@ export async function filteredMatches(
   match: TextMatch,
   conditions: Conditions,
 ): Promise<Matches> {
-  const words = wordsOf(match)
-  if (conditions.isAll) return allMatches(context, words)
+  if (conditions.isAll) return allMatches(context, match)
   const of = KNOWN.get(conditions) ?? new Map<string, Matches>()
   KNOWN.set(conditions, of)
-  const known = of.get(words.key)
+  const known = of.get(keyOf(match))
   if (known !== undefined) return known
-  const all = await allMatches(context, words)
+  const all = await allMatches(context, match)
   const set = await conditions.among(all.set)
   const matches = { set, size: sizeOf(set) }
-  if (!context.pace.cutoff) of.set(words.key, matches)
+  if (!context.pace.cutoff) of.set(keyOf(match), matches)
   return matches
 }
 

@@ -38,7 +38,7 @@ import { besidePinned, curate, includingPinned, pinnedDocuments } from './curate
 import { countFacets } from './facets'
 import { fuseScores } from './fusion'
 import { searchJoins } from './join-answer'
-import { allMatches, filteredMatches, scoredMatches, wordsOf } from './kept-matches'
+import { allMatches, filteredMatches, scoredMatches } from './kept-matches'
 import {
   contextFits,
   hasContext,
@@ -634,7 +634,7 @@ function effectiveFilter(
   }
   const among = async (set: MatchSet): Promise<MatchSet> => {
     if (isAll) return set
-    const unwanted = excluded && (await allMatches(context, wordsOf(excluded))).set
+    const unwanted = excluded && (await allMatches(context, excluded)).set
     const left = minus(minus(set, without), unwanted ?? new Map())
     if (filter.isAll) return left
     const untested = chosenIn(left, (number) => {

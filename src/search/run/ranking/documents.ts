@@ -17,7 +17,7 @@ import {
   textMatches,
 } from '../candidates'
 import type { Running, SearchContext } from '../context'
-import { allMatches, wordsOf } from '../kept-matches'
+import { allMatches } from '../kept-matches'
 import { type MatchSet, minus, partsOf, seqsOf, sizeOf } from '../match-set'
 import { byNumbers, firstOf, orderOf, windowOf } from '../order'
 import { columnsOf } from '../query-words'
@@ -219,7 +219,7 @@ export async function bestMatches(
   set: MatchSet,
   top: Top,
 ): Promise<OrderedMatch[]> {
-  const all = (await allMatches(context, wordsOf(match))).set
+  const all = (await allMatches(context, match)).set
   const found = sizeOf(set)
   const others = sizeOf(all) - found
   const list = others < found ? not(oneOf(seqsOf(minus(all, set)))) : oneOf(seqsOf(set))

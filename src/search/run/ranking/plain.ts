@@ -46,7 +46,7 @@ import {
 } from '../candidates'
 import type { Running } from '../context'
 import { besidePinned, withPinned } from '../curate'
-import { allMatches, filteredMatches, type Matches, scoredMatches, wordsOf } from '../kept-matches'
+import { allMatches, filteredMatches, type Matches, scoredMatches } from '../kept-matches'
 import { common, eachBlock, type MatchSet, minus, partsOf, seqsOf, setOf, sizeOf } from '../match-set'
 import { type Window, windowOf } from '../order'
 import type { Found } from '../page'
@@ -500,7 +500,7 @@ async function* segmentsOf(
   const matching = async (at: number): Promise<MatchSet> => {
     const before = known.get(at)
     if (before !== undefined) return before
-    const own = common((await allMatches(context, wordsOf(tiers[at]!.match))).set, set)
+    const own = common((await allMatches(context, tiers[at]!.match)).set, set)
     known.set(at, own)
     return own
   }
