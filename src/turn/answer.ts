@@ -95,6 +95,7 @@ export async function answerQuestion(
   const { content, waits } = steps
   const text = textOf(content)
   if (waits) return { answer: { ...answer, text, content, finish: 'tool_calls' }, suggestions: [] }
+  if (answer.calls && steps.any) throw steps.endless()
   if (text.trim() === '') throw malformedBy(answer.model)
   answer = { ...answer, text, content }
   if (form) await requireForm(form, answer)

@@ -8,7 +8,7 @@
  *
  * What a tool replies is as untrusted as a document: it is cut, and goes to the model as the result of a call alone.
  */
-import { ApiError, logFailure } from '../errors'
+import { ApiError, coded, logFailure } from '../errors'
 import { mapFew } from '../lib/few'
 import { addText, type Part, type ToolCallPart, type ToolResultPart, textOf } from '../lib/parts'
 import { settlesWithin } from '../lib/waiting'
@@ -160,6 +160,15 @@ export class ToolSteps {
       { role: 'assistant', content: text, calls: known },
       { role: 'user', content: '', results },
     ]
+  }
+
+  /** The error for a model that goes on calling tools. */
+  endless(): ApiError {
+    return coded(
+      'model_failed',
+      400,
+      `The model called tools ${MOST_STEPS} times and gave no answer. Ask again.`,
+    )
   }
 
   #add(part: ToolCallPart | ToolResultPart): void {

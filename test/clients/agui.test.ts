@@ -101,9 +101,9 @@ describe('HttpAgent', () => {
 
   test('is told which parts of its input have no effect', async () => {
     const events = await run(agentOf(), 'an action series', {
-      tools: [{ name: 'paint', description: 'Paints.', parameters: {} }],
+      context: [{ description: 'page', value: 'home' }],
     })
-    expect(events.find(({ name }) => name === 'ignored')?.value).toEqual(['tools'])
+    expect(events.find(({ name }) => name === 'ignored')?.value).toEqual(['context'])
   })
 
   test('sees why a run could not begin, and why one failed', async () => {

@@ -12,6 +12,8 @@ export interface ToolServer {
   authorizations: Set<string | undefined>
   /** what a call does instead: it never replies, or its connection breaks */
   fails: 'never' | 'breaks' | undefined
+  /** what is said of an order, in the place of the usual */
+  reply: string | undefined
   /** whether replies are JSON; else they are events */
   isJson: boolean
   /** whether it keeps sessions */
@@ -26,6 +28,7 @@ export async function startToolServer(): Promise<ToolServer> {
     fails: undefined as ToolServer['fails'],
     isJson: false,
     hasSessions: false,
+    reply: undefined as string | undefined,
   }
   const sessions = new Map<string, StreamableHTTPServerTransport>()
   const makeServer = (): McpServer => {
@@ -43,7 +46,7 @@ export async function startToolServer(): Promise<ToolServer> {
         state.done.push(`lookup ${id}`)
         if (state.fails === 'never') await new Promise(() => {})
         if (id === '0') return { ...text('There is no order 0.'), isError: true }
-        return text(`Order ${id} was sent on Monday.`)
+        return text(state.reply ?? `Order ${id} was sent on Monday.`)
       },
     )
     server.registerTool(
