@@ -479,6 +479,9 @@ export async function admit(
   return admitted
 }
 
+/** A name that no collection has: it stands for the right to all of them. */
+export const EVERY_COLLECTION = '*'
+
 /**
  * Checks the collections that a stored alias, assistant or model leads to. Others use it later, and their keys are
  * not checked against the collection behind it.

@@ -1,9 +1,8 @@
 /** Runs a stored tool: an HTTP action, or a tool of an MCP server. */
-import { createParser } from 'eventsource-parser'
 import { ApiError, badRequest } from '../errors'
 import { maskSecret } from '../lib/mask'
 import { outgoing } from '../lib/waiting'
-import { parseObject, readWholeBody } from '../models/call'
+import { parseObject, readEvents, readWholeBody } from '../models/call'
 import { fillJson, fillText, namesIn } from '../models/connector'
 import { requireAllowed } from '../models/egress'
 import { argumentsOf } from '../models/language-model'
@@ -123,7 +122,7 @@ async function callHttp(
   )
   const { text, complete } = await readWholeBody(response.body, LARGEST_REPLY)
   if (!response.ok) throw new ToolFailure(`HTTP status ${response.status}: ${text.slice(0, 2_000)}`)
-  if (!complete) throw new ToolFailure(`The reply has more than ${LARGEST_REPLY} bytes.`)
+  if (!complete) throw new ToolFailure(TOO_LARGE)
   return text === '' ? `HTTP status ${response.status}` : text
 }
 
@@ -175,15 +174,7 @@ class McpSession {
     const response = await this.#post({ id, method, params })
     const session = response.headers.get('mcp-session-id')
     if (session !== null) this.#headers['mcp-session-id'] = session
-    const { text, complete } = await readWholeBody(response.body, LARGEST_REPLY)
-    if (!response.ok) throw new ToolFailure(`HTTP status ${response.status}: ${text.slice(0, 2_000)}`)
-    const isEvents = response.headers.get('content-type')?.includes('text/event-stream')
-    const replies = isEvents ? eventsIn(text) : [text]
-    const reply = replies
-      .map((data) => parseObject(data) as Reply | undefined)
-      .find((each) => each?.id === id)
-    if (!reply && !complete) throw new ToolFailure(`The reply has more than ${LARGEST_REPLY} bytes.`)
-    const { result, error } = reply ?? {}
+    const { result, error } = (await replyTo(id, response, this.#signal)) ?? {}
     if (error) throw new ToolFailure(typeof error.message === 'string' ? error.message : 'The call failed.')
     if (typeof result !== 'object' || result === null) {
       throw new ToolFailure(`The MCP server gave no reply to \`${method}\`.`)
@@ -218,15 +209,29 @@ class McpSession {
   }
 }
 
-/** The data of server-sent events. */
-function eventsIn(text: string): string[] {
-  const found: string[] = []
-  const parser = createParser({ onEvent: ({ data }) => found.push(data) })
-  parser.feed(text)
-  // The last event of a stream that was cut may lack its blank line.
-  parser.feed('\n\n')
-  return found
+/** The reply to a request: a body of JSON, or one of the events of a stream, which its server may leave open. */
+async function replyTo(id: number, response: Response, signal: AbortSignal): Promise<Reply | undefined> {
+  const { body, headers, ok, status } = response
+  const isEvents = ok && body && headers.get('content-type')?.includes('text/event-stream')
+  if (!isEvents) {
+    const { text, complete } = await readWholeBody(body, LARGEST_REPLY)
+    if (!ok) throw new ToolFailure(`HTTP status ${status}: ${text.slice(0, 2_000)}`)
+    if (!complete) throw new ToolFailure(TOO_LARGE)
+    return parseObject(text)
+  }
+  let size = 0
+  const count = ({ length }: Uint8Array): void => {
+    size += length
+    if (size > LARGEST_REPLY) throw new ToolFailure(TOO_LARGE)
+  }
+  for await (const data of readEvents(body, count, signal)) {
+    const reply = parseObject(data)
+    if (reply?.id === id) return reply
+  }
+  return undefined
 }
+
+const TOO_LARGE = `The reply has more than ${LARGEST_REPLY} bytes.`
 
 async function inSession<T>(
   env: Cloudflare.Env,

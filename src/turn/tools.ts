@@ -147,6 +147,7 @@ export class ToolSteps {
     if (!calls || !this.any || this.#steps >= MOST_STEPS) return undefined
     this.#steps += 1
     const known = calls.map((call) => this.#known(call))
+    this.#room -= known.reduce((sum, call) => sum + call.arguments.length, 0)
     for (const call of known) this.#add(call)
     const results = await mapFew(
       known.filter(({ awaits }) => !awaits),

@@ -134,7 +134,7 @@ describe('a tool that needs no leave', () => {
     expect(textOf(ofType(events, 'done')[0]!.answer)).toBe('Enough.')
   })
 
-  it('tells no more than fits: results share the bytes of the model', async () => {
+  it('tells no more than fits: arguments and results share the bytes of the model', async () => {
     const world = makeWorld({
       speak: ({ mustAnswer }) => (mustAnswer ? says('Enough.') : calls(call('orders'))),
       tool: async () => ({ text: 'x'.repeat(100_000) }),
@@ -142,7 +142,7 @@ describe('a tool that needs no leave', () => {
     const model = config({ model_name: 'openai/gpt', api_key: 'k', max_bytes: 20_000 })
     await take(world, using([tool()], { model }))
     const told = resultsIn(world.asked.at(-1)!).map(({ text }) => text.length)
-    expect(told).toEqual([16_000 + '\n(cut)'.length, 4_000 + '\n(cut)'.length])
+    expect(told).toEqual([16_000 + '\n(cut)'.length, 4_000 - 2 * '{"id":"7"}'.length + '\n(cut)'.length])
   })
 })
 

@@ -1,5 +1,5 @@
 /** Lists, stores, reads and deletes assistants, and shows a page what it may know of one. */
-import { requireCollections } from '../../auth/authenticate'
+import { EVERY_COLLECTION, requireCollections } from '../../auth/authenticate'
 import { readable } from '../../conversation/conversations'
 import { ApiError, badRequest } from '../../errors'
 import { isWithin } from '../../lib/hours'
@@ -18,6 +18,7 @@ import { MAX_Q_BYTES } from '../../search/limits'
 import { byRank } from '../../search/merge-lists'
 import { asQuery } from '../../search/text/query'
 import type { Hit } from '../../search/types'
+import { isBuiltIn } from '../../tools/tool'
 import { passagesOf } from '../../turn/passage'
 import { defaultPromptOf } from '../../turn/prompt'
 import { hitsOf } from '../../turn/retrieve'
@@ -60,7 +61,9 @@ export const assistants = {
    */
   async putAssistant({ env, access, record, path, body }) {
     await requireOwn({ env, access, record, path })
-    requireCollections(access, record.action!, namesOf(body), record)
+    // A stored tool acts with secrets of the server's, whoever asks.
+    const all = body.tools?.some((tool) => !isBuiltIn(tool)) ? [EVERY_COLLECTION] : []
+    requireCollections(access, record.action!, [...namesOf(body), ...all], record)
     const model = body.system_prompt === undefined && (await findModel(env, body.model))
     // What is sent is seen, and can be changed. A model's own prompt stays the model's.
     const prompt = model && model.system_prompt === undefined ? defaultPromptOf(model) : undefined

@@ -1,6 +1,6 @@
 /** Stores question sets, has them asked, and shows what was answered. */
 import { waitUntil } from 'cloudflare:workers'
-import { requireCollections } from '../../auth/authenticate'
+import { EVERY_COLLECTION, requireCollections } from '../../auth/authenticate'
 import { badRequest, logFailure } from '../../errors'
 import { goOn, imported } from '../../question-sets/run'
 import {
@@ -26,14 +26,11 @@ function shown({ busy_until: _, ...set }: QuestionSet) {
 }
 
 /**
- * A set is asked with the server's own rights: its searches may join any collection. So a key needs the right to all of them, and a
- * name that no collection has stands for those.
+ * A set is asked with the server's own rights: its searches may join any collection. So a key needs the right to all of them.
  * @throws ApiError 401
  */
 const requireAll = ({ access, record }: Caller): void =>
   requireCollections(access, record.action!, [EVERY_COLLECTION], record)
-
-const EVERY_COLLECTION = '*'
 
 /** @throws ApiError 400 for an assistant or a model that is not there */
 async function requirePresent(env: Cloudflare.Env, { assistant, model }: Asks): Promise<void> {

@@ -1,4 +1,5 @@
 /** Stores, lists, reads and deletes the tools of assistants. */
+import { EVERY_COLLECTION, requireCollections } from '../../auth/authenticate'
 import { badRequest } from '../../errors'
 import { requireAllowed } from '../../models/egress'
 import { listMcpTools, requireCallable } from '../../tools/call'
@@ -34,12 +35,18 @@ async function mcpTools(
   return { url, tools }
 }
 
+/** A tool carries secrets, and every assistant may list it. So a key needs the right to all collections, as for question sets. */
+const requireAll = ({ access, record }: Pick<Serving<'getTool'>, 'access' | 'record'>): void =>
+  requireCollections(access, record.action!, [EVERY_COLLECTION], record)
+
 export const tools = {
-  async listTools({ env }) {
-    return { tools: await listTools(env) }
+  async listTools(served) {
+    requireAll(served)
+    return { tools: await listTools(served.env) }
   },
 
   async putTool(served) {
+    requireAll(served)
     const { env, path, body } = served
     const { headers: given = {}, mcp, http, parameters, ...tool } = body
     const headers = await unmasked(env, path.name, (http ?? mcp)?.url ?? '', given)
@@ -55,6 +62,13 @@ export const tools = {
     return putTool(env, path.name, stored, headers)
   },
 
-  getTool: ({ env, path }) => getTool(env, path.name),
-  deleteTool: ({ env, path }) => deleteTool(env, path.name),
+  getTool(served) {
+    requireAll(served)
+    return getTool(served.env, served.path.name)
+  },
+
+  deleteTool(served) {
+    requireAll(served)
+    return deleteTool(served.env, served.path.name)
+  },
 } satisfies Partial<Handlers>

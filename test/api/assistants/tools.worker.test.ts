@@ -156,6 +156,14 @@ describe('a stored tool', () => {
   it('is not stored by keys without the right, nor under the name of a built-in one', async () => {
     const key = await makeKey({ actions: ['assistants:ask', 'documents:search'] })
     expect((await call('PUT', '/tools/orders', { key, body: ORDERS }))[0]).toBe(401)
+    // Whoever may change assistants of some collections acts with no secret of others.
+    const some = await makeKey({ actions: ['tools:*', 'assistants:*'], collections: ['facts'] })
+    expect((await call('GET', '/tools/orders', { key: some }))[0]).toBe(401)
+    const own = { model: 'remote', collections: ['facts'] }
+    const putting = (tools: string[]) =>
+      call('PUT', '/assistants/own', { key: some, body: { ...own, tools } })
+    expect((await putting(['orders']))[0]).toBe(401)
+    expect((await putting(['search']))[0]).toBe(200)
     expect((await put('search', ORDERS))[0]).toBe(400)
     expect((await call('GET', '/tools/none'))[0]).toBe(404)
   })
