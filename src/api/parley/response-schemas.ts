@@ -402,9 +402,20 @@ export const eventData = {
   }),
 }
 
+const ListedTool = v.object({
+  name: v.string(),
+  title: v.optional(v.string()),
+  description: v.string(),
+  parameters: v.record(v.string(), v.unknown()),
+  readOnly: maybe(v.literal(true), 'It changes nothing, as its server says'),
+})
 export const Tool = v.object({
   name: ToolName(),
   ...toolEntries(),
+  mcp: maybe(
+    v.object({ url: v.string(), tools: v.array(ListedTool) }),
+    'The tools of an MCP server, as it described them when they were stored',
+  ),
   created_at: Milliseconds,
   updated_at: Milliseconds,
 })
