@@ -2,7 +2,11 @@
 import {
   ANSWER,
   assistant,
+  BASKET,
+  BOOKING,
+  CALLS,
   collection,
+  DESK,
   DOCS,
   DOCUMENT,
   delivery,
@@ -64,7 +68,7 @@ const FAILED_SEARCH = search(
 
 export function fullServer(): FakeServer {
   const server = withConversation(sampleServer(), 'c-1', {
-    turns: [turn(1, QUESTION, TURN), turn(2, 'And then?', { citations: [] })],
+    turns: [turn(1, QUESTION, TURN), turn(2, 'And then?', { citations: [], calls: CALLS })],
     traces: [
       traced(1, QUESTION, {
         standalone: TURN.standalone,
@@ -99,7 +103,8 @@ export function fullServer(): FakeServer {
     .on('GET /conversations/models', [
       model('docs', { model_name: 'openai/gpt-4o-mini', tokens_per_day: 1_000 }),
     ])
-    .on('GET /assistants/help', assistant('help'))
+    .on('GET /tools', { tools: [BOOKING, DESK, BASKET] })
+    .on('GET /assistants/help', assistant('help', { tools: ['search', 'booking'] }))
     .on('GET /a/help', {
       name: 'help',
       questions: [QUESTION],

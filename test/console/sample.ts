@@ -310,6 +310,46 @@ export const delivery = (more: object = {}) => ({
   ...more,
 })
 
+/** A tool that is stored: an HTTP request, where nothing else is told. */
+export const tool = (name: string, more: object = {}) => ({
+  ...{ name, leave: 'each', created_at: NOW - HOUR_MS, updated_at: NOW - HOUR_MS },
+  ...more,
+})
+
+/** Tools of each kind. */
+export const BOOKING = tool('booking', {
+  title: 'Book a table',
+  description: 'Books a table.',
+  parameters: { type: 'object', properties: { guests: { type: 'integer' } }, required: ['guests'] },
+  http: { method: 'POST', url: 'https://tables.example/bookings' },
+  headers: { authorization: 'Beare********' },
+})
+const NO_PARAMETERS = { type: 'object', properties: {} }
+export const DESK = tool('desk', {
+  leave: 'once',
+  mcp: {
+    url: 'https://desk.example/mcp',
+    tools: [
+      {
+        name: 'find',
+        title: 'Find a ticket',
+        description: 'Finds.',
+        parameters: NO_PARAMETERS,
+        readOnly: true,
+      },
+      { name: 'close', description: 'Closes a ticket.', parameters: NO_PARAMETERS },
+    ],
+  },
+})
+export const BASKET = tool('basket', { description: 'What is in the basket.', page: true })
+
+/** Calls of tools: one that went well, one that did not, and one that waits for the visitor. */
+export const CALLS = [
+  { id: 'call-1', name: 'desk_find', title: 'Find a ticket', arguments: '{"of":"ann"}', result: 'Ticket 7.' },
+  { id: 'call-2', name: 'basket', arguments: '{}', result: 'There is none.', failed: true },
+  { id: 'call-3', name: 'booking', title: 'Book a table', arguments: '{"guests":2}', awaits: 'leave' },
+]
+
 /** A server on which nothing was made yet. */
 export const emptyServer = (): FakeServer =>
   new FakeServer()
@@ -317,6 +357,7 @@ export const emptyServer = (): FakeServer =>
     .on('GET /aliases', { aliases: [] })
     .on('GET /conversations/models', [])
     .on('GET /assistants', { assistants: [] })
+    .on('GET /tools', { tools: [] })
     .on('GET /keys', { keys: [] })
     .on('GET /sources', { sources: [] })
     .on('GET /webhooks', { webhooks: [] })

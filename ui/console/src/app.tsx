@@ -26,6 +26,7 @@ const PAGES: Record<string, () => Promise<PageModule>> = {
   models: () => import('./models/page'),
   rules: () => import('./rules/page'),
   assistants: () => import('./assistants/page'),
+  tools: () => import('./tools/page'),
 }
 
 export function App() {

@@ -16,6 +16,7 @@ const ENTRIES: { page: string; title: string; icon: IconName }[] = [
   { page: 'conversations', title: 'Conversations', icon: 'conversations' },
   { page: 'sets', title: 'Question sets', icon: 'sets' },
   { page: 'assistants', title: 'Assistants', icon: 'assistants' },
+  { page: 'tools', title: 'Tools', icon: 'tools' },
   { page: 'models', title: 'Models', icon: 'models' },
   { page: 'keys', title: 'Keys', icon: 'keys' },
   { page: 'webhooks', title: 'Webhooks', icon: 'send' },

@@ -2,12 +2,13 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { go, place, to, toAsk } from '../address'
 import { key, mapped, Refusal, read, send, useLoaded, useRead } from '../api'
-import { type Assistant, type Choices, loadChoices } from '../chat/choices'
+import { type Assistant, type Choices, listed, loadChoices } from '../chat/choices'
 import { Button } from '../parts/button'
-import { CheckField, Form, optionsOf, SelectField, useDraft } from '../parts/form'
+import { CheckField, CheckList, Form, linesIn, optionsOf, SelectField, useDraft } from '../parts/form'
 import { many } from '../parts/format'
 import { ListPage } from '../parts/list'
 import { NotFound, Page, Problem, Shown } from '../parts/page'
+import type { Tool } from '../tools/page'
 
 const pathOf = (name: string): string => `/assistants/${encodeURIComponent(name)}`
 
@@ -63,7 +64,13 @@ function AssistantPage({ name }: { name: string }) {
     } = await read<Assistant>(pathOf(name), signal)
     return body
   })
-  const choices = useLoaded('choices', loadChoices)
+  const choices = useLoaded('choices', async (signal) => {
+    const [choices, stored] = await Promise.all([
+      loadChoices(signal),
+      listed<{ tools: Tool[] }>('/tools', signal),
+    ])
+    return { choices, tools: stored?.tools }
+  })
   const [saved, setSaved] = useState(0)
   return (
     <Page
@@ -87,7 +94,8 @@ function AssistantPage({ name }: { name: string }) {
                 <AssistantForm
                   name={isNew ? undefined : name}
                   body={body}
-                  choices={known}
+                  choices={known.choices}
+                  stored={known.tools}
                   saved={(as) => {
                     setSaved((count) => count + 1)
                     if (as !== name) go(to(['assistants', as]), { replace: true })
@@ -103,13 +111,30 @@ function AssistantPage({ name }: { name: string }) {
   )
 }
 
+/** The tools that an assistant can list: those that are built in, those that are stored, and those that it lists. */
+function toolsFor(listed: readonly string[], stored: readonly Tool[] | undefined) {
+  const titles = new Map(stored?.map(({ name, title }) => [name, title ?? name]))
+  // A key that may not list tools knows their names alone.
+  const isGone = (name: string) => stored !== undefined && !titles.has(name)
+  const others = listed.filter((name) => !Object.hasOwn(BUILT_IN, name) && !titles.has(name))
+  return [
+    ...Object.entries(BUILT_IN),
+    ...titles,
+    ...others.map((name) => [name, isGone(name) ? `${name} (deleted)` : name] as const),
+  ]
+}
+
 interface FormProps {
   /** undefined for a new one */
   name: string | undefined
   body: AssistantBody
   choices: Choices
+  /** undefined where the key may not list them */
+  stored: Tool[] | undefined
   saved: (name: string) => void
 }
+
+const BUILT_IN = { search: 'Search the documents again', document: 'Read a document whole' }
 
 const WAYS = { '': 'Not at all', url: 'An address that a button opens', webhook: 'A form, sent to a webhook' }
 
@@ -118,9 +143,10 @@ const wayOf = (handover: AssistantBody['handover']): keyof typeof WAYS => {
   return handover?.webhook === undefined ? '' : 'webhook'
 }
 
-function AssistantForm({ name, body, choices, saved }: FormProps) {
+function AssistantForm({ name, body, choices, stored, saved }: FormProps) {
   const { draft, set, text, choice, check } = useDraft({
     ...body,
+    tools: body.tools ?? [],
     as: name ?? '',
     system_prompt: body.system_prompt ?? '',
     questions: body.questions.join('\n'),
@@ -132,13 +158,8 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
   const [kept, setKept] = useState<typeof draft>()
   const models = choices.models?.map(({ id }) => id) ?? []
   const model = draft.model || models[0] || ''
-  const lines = (text: string) =>
-    text
-      .split('\n')
-      .map((line) => line.trim())
-      .filter(Boolean)
   const save = async () => {
-    const { as, origins, questions, people, reachedAt, after, ...others } = draft
+    const { as, origins, questions, tools, people, reachedAt, after, ...others } = draft
     const { allowed_origins: _, handover, system_prompt: prompt, ...rest } = others
     // Office hours stay as they are.
     const { url: __, webhook: ___, after: ____, ...hours } = handover ?? {}
@@ -146,9 +167,10 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
     await send('PUT', pathOf(as), {
       ...rest,
       model,
-      questions: lines(questions),
+      questions: linesIn(questions),
+      ...(tools.length > 0 && { tools }),
       ...(prompt && { system_prompt: prompt }),
-      ...(lines(origins).length > 0 && { allowed_origins: lines(origins) }),
+      ...(linesIn(origins).length > 0 && { allowed_origins: linesIn(origins) }),
       ...(people !== '' && {
         handover: { ...hours, [people]: reachedAt, ...(after && { after: Number(after) }) },
       }),
@@ -179,25 +201,19 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
           change them over the API.
         </p>
       ) : (
-        <fieldset class="choices">
-          <legend class="field-label">Collections</legend>
-          {choices.collections?.length === 0 && (
-            <p class="hint">
-              There is none yet. <a href={to(['import'])}>Import files first</a>.
-            </p>
-          )}
-          {choices.collections?.map((each) => (
-            <CheckField
-              key={each.name}
-              label={each.name}
-              checked={draft.collections?.includes(each.name) ?? false}
-              change={(on) => {
-                const others = (draft.collections ?? []).filter((one) => one !== each.name)
-                set({ collections: on ? [...others, each.name] : others })
-              }}
-            />
-          ))}
-        </fieldset>
+        <CheckList
+          label="Collections"
+          options={optionsOf(choices.collections?.map((each) => each.name) ?? [])}
+          chosen={draft.collections ?? []}
+          change={(collections) => set({ collections })}
+          hint={
+            choices.collections?.length === 0 && (
+              <>
+                There is none yet. <a href={to(['import'])}>Import files first</a>.
+              </>
+            )
+          }
+        />
       )}
       <SelectField
         label="Model"
@@ -212,6 +228,17 @@ function AssistantForm({ name, body, choices, saved }: FormProps) {
           )
         }
         change={(chosen) => set({ model: chosen })}
+      />
+      <CheckList
+        label="Tools"
+        options={toolsFor(draft.tools, stored)}
+        chosen={draft.tools}
+        change={(tools) => set({ tools })}
+        hint={
+          <>
+            What its model may call by itself. <a href={to(['tools'])}>Tools</a> makes more.
+          </>
+        }
       />
       {text('system_prompt', 'Instructions', {
         rows: 4,

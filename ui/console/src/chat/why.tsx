@@ -8,6 +8,7 @@ import { isRunning } from '../../../widget/src/turn'
 import type { Citation } from '../../../widget/src/wire'
 import { pageOf, to } from '../address'
 import { type Loaded, Refusal, read, useLoaded } from '../api'
+import { Calls } from '../conversations/calls'
 import { Doubted } from '../conversations/said'
 import { Button, Tool } from '../parts/button'
 import { count, duration, engineName, likeness, many, money, share } from '../parts/format'
@@ -96,6 +97,12 @@ export function Why({ turn, shown = [], traced, insight = {}, live = [], ...more
             />
           ))}
           {traced && <Supported answer={answer} traced={traced} />}
+        </section>
+      )}
+      {!brief && traced?.calls && (
+        <section>
+          <h3>What it called</h3>
+          <Calls of={traced.calls} />
         </section>
       )}
       {!brief && spans.length > 0 && (

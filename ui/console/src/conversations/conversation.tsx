@@ -10,6 +10,7 @@ import { Confirm, Form, useDraft } from '../parts/form'
 import { ago, download, duration, many, when } from '../parts/format'
 import { Badges, Card, Page, Shown } from '../parts/page'
 import { Prose } from '../parts/prose'
+import { Calls } from './calls'
 import { asMarkdown, failedTurns, faultsOf, type RecordedTurn, readConversation } from './record'
 import { Doubted, Said } from './said'
 
@@ -125,8 +126,8 @@ interface TurnProps {
 }
 
 function Turn({ of, turn, called }: TurnProps) {
-  const { question, standalone, answer, citations, usage, timings, created_at, feedback, support, author } =
-    turn
+  const { question, standalone, answer, citations, usage, timings, created_at, ...more } = turn
+  const { calls, feedback, support, author } = more
   const sources = citedIn(citations)
   const a = `${of}/${turn.turn}`
   return (
@@ -162,6 +163,7 @@ function Turn({ of, turn, called }: TurnProps) {
           </>
         )}
       </p>
+      <Calls of={calls} />
       <Doubted answer={answer} support={support} />
       <Said feedback={feedback} />
     </article>

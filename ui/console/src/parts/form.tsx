@@ -72,26 +72,40 @@ interface FieldProps {
   change: (value: string) => void
   /** what is said below it */
   hint?: ComponentChildren
+  /** why the server refused what it holds: it is said in the place of the hint, and the field gets the focus */
+  fault?: string | undefined
 }
 
-interface LabelledProps extends Pick<FieldProps, 'label' | 'hint'> {
+interface LabelledProps extends Pick<FieldProps, 'label' | 'hint' | 'fault'> {
   id?: string | undefined
-  children: (attributes: { id: string; 'aria-describedby': string | undefined }) => ComponentChildren
+  children: (attributes: {
+    id: string
+    'aria-describedby': string | undefined
+    'aria-invalid': boolean
+  }) => ComponentChildren
 }
 
 /** A field with its label, and what is said below it. */
-function Labelled({ id: given, label, hint, children }: LabelledProps) {
+function Labelled({ id: given, label, hint, fault, children }: LabelledProps) {
   const own = useId()
   const id = given ?? own
+  const said = fault ?? hint
+  useEffect(() => {
+    if (fault !== undefined) document.getElementById(id)?.focus()
+  }, [fault, id])
   return (
     <div>
       <label class="field-label" for={id}>
         {label}
       </label>
-      {children({ id, 'aria-describedby': hint ? `${id}-hint` : undefined })}
-      {hint && (
-        <p class="hint" id={`${id}-hint`}>
-          {hint}
+      {children({
+        id,
+        'aria-describedby': said ? `${id}-hint` : undefined,
+        'aria-invalid': fault !== undefined,
+      })}
+      {said && (
+        <p class={fault === undefined ? 'hint' : 'hint bad'} id={`${id}-hint`}>
+          {said}
         </p>
       )}
     </div>
@@ -115,8 +129,8 @@ interface TextFieldProps extends FieldProps, Options, Pick<InputHTMLAttributes, 
 }
 
 /** A labelled field for a text. */
-export const TextField = ({ label, change, hint, type, options, code, ...input }: TextFieldProps) => (
-  <Labelled label={label} hint={hint}>
+export const TextField = ({ label, change, hint, fault, type, options, code, ...input }: TextFieldProps) => (
+  <Labelled label={label} hint={hint} fault={fault}>
     {(labelled) => {
       const list = options && `${labelled.id}-options`
       const look = { class: code ? 'input code' : 'input', spellcheck: false, list }
@@ -183,7 +197,8 @@ interface SelectFieldProps extends FieldProps {
 }
 
 /** A labelled choice. */
-export function SelectField({ label, change, hint, id, options, bare, small, ...more }: SelectFieldProps) {
+export function SelectField({ label, change, hint, fault, id, options, ...looks }: SelectFieldProps) {
+  const { bare, small, ...more } = looks
   const select = (attributes: object) => (
     <select
       {...more}
@@ -200,7 +215,7 @@ export function SelectField({ label, change, hint, id, options, bare, small, ...
   )
   if (bare) return select({ 'aria-label': label })
   return (
-    <Labelled id={id} label={label} hint={hint}>
+    <Labelled id={id} label={label} hint={hint} fault={fault}>
       {select}
     </Labelled>
   )
@@ -222,6 +237,34 @@ export const CheckField = ({ label, checked, change, bare }: CheckFieldProps) =>
     <input type="checkbox" checked={checked} onChange={(event) => change(event.currentTarget.checked)} />
     {bare ? <span class="hidden">{label}</span> : label}
   </label>
+)
+
+interface CheckListProps<Name extends string> {
+  label: string
+  /** the names of what may be chosen, and what is shown of each */
+  options: readonly (readonly [Name, string])[]
+  chosen: readonly Name[]
+  change: (chosen: Name[]) => void
+  hint?: ComponentChildren
+}
+
+/** Any of several things, each with a box to check. */
+export const CheckList = <Name extends string>({ label, hint, ...of }: CheckListProps<Name>) => (
+  <fieldset class="choices">
+    <legend class="field-label">{label}</legend>
+    {hint && <p class="hint">{hint}</p>}
+    {of.options.map(([name, shown]) => (
+      <CheckField
+        key={name}
+        label={shown}
+        checked={of.chosen.includes(name)}
+        change={(checked) => {
+          const others = of.chosen.filter((each) => each !== name)
+          of.change(checked ? [...others, name] : others)
+        }}
+      />
+    ))}
+  </fieldset>
 )
 
 interface FormProps {
@@ -312,6 +355,13 @@ export function objectIn(text: string): Json {
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as Json
   throw new Refusal(0, 'This is not a JSON object: it begins with { and ends with }.')
 }
+
+/** The lines of a text that say something. */
+export const linesIn = (text: string): string[] =>
+  text
+    .split('\n')
+    .map((line) => line.trim())
+    .filter(Boolean)
 
 /** What makes a thing another one: what is new or different, and null for what is gone. */
 export const changesOf = (before: Json, after: Json): Json => ({

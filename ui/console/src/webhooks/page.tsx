@@ -6,7 +6,7 @@ import { EVENTS } from '../../../../src/db/webhook-events'
 import { toConversation } from '../address'
 import { mapped, read, send, useAction, useLoaded, useRead } from '../api'
 import { Button, Copy } from '../parts/button'
-import { CheckField, Dialog, Form, useDraft } from '../parts/form'
+import { CheckList, Dialog, Form, useDraft } from '../parts/form'
 import { ago, many, when } from '../parts/format'
 import { ListPage, Table } from '../parts/list'
 import { Badges, Card, Problem, Shown } from '../parts/page'
@@ -158,19 +158,12 @@ function WebhookDialog({ of, close }: { of: Webhook; close: () => void }) {
       <Form action={isNew ? 'Register' : 'Save'} disabled={events.length === 0} save={save}>
         {isNew && text('name', 'Name', { required: true, pattern: '[a-z0-9\\-]{1,64}', placeholder: 'crm' })}
         {text('url', 'Address', { type: 'url', required: true, placeholder: 'https://example.com/parley' })}
-        <fieldset class="choices">
-          <legend class="field-label">What is it told of?</legend>
-          {EVENTS.map((event) => (
-            <CheckField
-              key={event}
-              label={TITLES[event]}
-              checked={events.includes(event)}
-              change={(checked) =>
-                setEvents(EVENTS.filter((each) => (each === event ? checked : events.includes(each))))
-              }
-            />
-          ))}
-        </fieldset>
+        <CheckList
+          label="What is it told of?"
+          options={EVENTS.map((event) => [event, TITLES[event]] as const)}
+          chosen={events}
+          change={setEvents}
+        />
         {!isNew && check('renew', 'Give it a new secret')}
       </Form>
     </Dialog>
