@@ -32,7 +32,7 @@ export default function Tools() {
   return (
     <ListPage
       title="Tools"
-      lead="What the models of assistants may look up or do while they answer. An assistant lists the tools that are its own."
+      lead="What the models of assistants may look up or do while they answer. The form of an assistant chooses from them."
       list={mapped(list, ({ tools }) => tools)}
       empty={{
         icon: 'tools',
@@ -168,7 +168,7 @@ function ToolDialog({ of, close }: { of?: Tool; close: () => void }) {
             placeholder: 'book_table',
           })}
         {choice('kind', 'Kind', Object.entries(KINDS))}
-        {text('title', 'Title, for visitors', { placeholder: 'Book a table' })}
+        {text('title', kind === 'mcp' ? 'Title' : 'Title, for visitors', { placeholder: 'Book a table' })}
         {kind !== 'mcp' && (
           <>
             {text('description', 'What it does and when to call it, for the model', {
