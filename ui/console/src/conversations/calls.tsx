@@ -1,6 +1,5 @@
 /** The tools that an answer called: with what, what they replied, and what the turn still waits for. */
 import { Raw } from '../parts/list'
-import { Badges } from '../parts/page'
 import type { RecordedTurn } from './record'
 
 type Call = NonNullable<RecordedTurn['calls']>[number]
@@ -28,11 +27,12 @@ export const Calls = ({ of = [] }: { of?: Call[] | undefined }) => (
   <>
     {of.map((call, index) => {
       const { id, name, title = name, arguments: given, result, failed } = call
+      const fault = faultOf(call)
       const label = `Call ${index + 1}: ${title}`
       return (
         <details key={id} class="block frame apart">
           <summary>
-            {title} <Badges of={[faultOf(call)]} kind="warn" />
+            {title} {fault !== undefined && <span class="badge warn">{fault}</span>}
           </summary>
           <p class="hint">The model called the tool {name}.</p>
           <Raw name="With" text={spread(given)} label={`${label}, with`} copy={`Copy what ${title} got`} />
