@@ -410,8 +410,11 @@ const NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}$/
 // Latin-1 without control characters: what a header can carry (RFC 9110, 5.5).
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/
 
-/** @throws ApiError 400 saying what is wrong with the property `headers` */
-export function checkHeaders(headers: unknown): void {
+/**
+ * @param own reserved names that may be set nevertheless
+ * @throws ApiError 400 saying what is wrong with the property `headers`
+ */
+export function checkHeaders(headers: unknown, own: readonly string[] = []): void {
   if (headers === undefined) return
   if (headers === null || typeof headers !== 'object' || Array.isArray(headers)) {
     throw badRequest('Property `headers` is not an object of strings.')
@@ -420,7 +423,7 @@ export function checkHeaders(headers: unknown): void {
   if (entries.length > MOST) throw badRequest(`Property \`headers\` has more than ${MOST} headers.`)
   for (const [name, value] of entries) {
     if (!NAME.test(name)) throw badRequest('Property `headers` has a name that no header can have.')
-    if (isReserved(name.toLowerCase())) {
+    if (isReserved(name.toLowerCase()) && !own.includes(name.toLowerCase())) {
       throw badRequest(`Property \`headers\` may not set \`${name}\`: leave it out.`)
     }
     if (typeof value !== 'string' || value.length > LONGEST || !VALUE.test(value)) {

@@ -85,7 +85,11 @@ export function requireCallable(action: Action, env: Cloudflare.Env): void {
   requireAllowed(fillText(url, filled), env, '`http.url`')
   if (body === undefined) return
   if (method === 'GET') throw badRequest('`http.body`: A GET has no body.')
-  fillJson(body, Object.fromEntries(namesIn(body, 'parameters').map((name) => [name, 'x'])))
+  try {
+    fillJson(body, Object.fromEntries(namesIn(body, 'parameters').map((name) => [name, 'x'])))
+  } catch {
+    throw badRequest('`http.body`: It is not JSON once its parameters are filled in.')
+  }
 }
 
 /** A value as a part of an address. Dots alone would lead to another path. */

@@ -1,7 +1,7 @@
 /** Sources and thoughts in the shapes of the AI Chat Protocol. Pure. */
 import { textOf } from '../../lib/parts'
 import type { Assistant } from '../../registry/assistants'
-import type { Turn } from '../../turn/fold'
+import { callsOf, type Turn } from '../../turn/fold'
 import { labelOf } from '../../turn/passage'
 import { byteLength } from '../../turn/prompt'
 import type { RetrievalMode } from '../http/plan'
@@ -109,6 +109,13 @@ export function thoughtsOf(turn: Turn, { modes, ignored, unknown }: Shown): Thou
     },
     ...searches,
     { title: 'Search results', description: `Documents in the prompt: ${turn.passages.length}`, props: null },
+    ...callsOf(turn.answer).map(
+      ({ name, title = name, arguments: given, failed, result }): Thought => ({
+        title: `Called a tool: ${clip(title)}`,
+        description: clip(result ?? 'It needs the leave of the visitor.'),
+        props: { name, arguments: clip(given), failed: failed === true },
+      }),
+    ),
     ...warningsOf(unknown),
   ]
 }

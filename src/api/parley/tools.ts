@@ -1,11 +1,15 @@
 /** Stores, lists, reads and deletes the tools of assistants. */
 import { EVERY_COLLECTION, requireCollections } from '../../auth/authenticate'
 import { badRequest } from '../../errors'
+import { checkHeaders } from '../../models/call'
 import { requireAllowed } from '../../models/egress'
 import { listMcpTools, requireCallable } from '../../tools/call'
 import { deleteTool, getTool, listTools, putTool, unmasked } from '../../tools/tool'
 import { requireSchema } from '../../turn/form'
 import type { Handlers, Serving } from './route'
+
+/** Headers of credentials, which a tool has itself, where models have properties for them. */
+const CREDENTIALS = ['authorization', 'api-key', 'x-api-key', 'x-goog-api-key', 'cookie']
 
 /** How long an MCP server may take to list its tools, in milliseconds. */
 const LISTING_MS = 20_000
@@ -50,6 +54,7 @@ export const tools = {
     const { env, path, body } = served
     const { headers: given = {}, mcp, http, parameters, ...tool } = body
     const headers = await unmasked(env, path.name, (http ?? mcp)?.url ?? '', given)
+    checkHeaders(headers, CREDENTIALS)
     if (parameters) requireSchema(parameters)
     if (http) requireCallable(http, env)
     const listed = mcp && (await mcpTools(served, mcp, headers))

@@ -147,6 +147,8 @@ describe('a stored tool', () => {
     ['two kinds', { ...ORDERS, page: true }, 'Give one of'],
     ['no description', { http: ORDERS.http }, 'description'],
     ['a schema that refers to nothing', { ...ORDERS, parameters: { $ref: '#/$defs/none' } }, '\\$ref'],
+    ['a header that none can have', { ...ORDERS, headers: { 'a b': 'x' } }, 'headers'],
+    ['a header of the connection', { ...ORDERS, headers: { host: 'other.test' } }, '`host`'],
     ['a body that is no JSON', { ...BOOK, http: { ...BOOK.http, body: '{"at": ' } }, 'JSON'],
   ])('is refused with %s', async (_, body, words) => {
     const [status, { message }] = await put('bad', body)
@@ -219,6 +221,22 @@ describe('a call', () => {
       [true, expect.stringContaining('302')],
     ])
     expect(reached).toHaveLength(1)
+  })
+
+  it('is a thought of an answer on the AI Chat Protocol', async () => {
+    script = [{ orders: { id: '7' } }, 'It was sent.']
+    const body = { messages: [{ role: 'user', content: 'Where is order 7?' }] }
+    const [status, { message, context }] = await call('POST', '/a/shop/chat', {
+      headers: { 'content-type': 'application/json' },
+      body,
+    })
+    expect([status, message.content]).toEqual([200, 'It was sent.'])
+    expect(context.thoughts).toContainEqual(
+      expect.objectContaining({
+        title: 'Called a tool: Find an order',
+        description: expect.stringContaining('sent'),
+      }),
+    )
   })
 
   it('is streamed as it happens', async () => {
