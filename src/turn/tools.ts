@@ -106,7 +106,8 @@ export class ToolSteps {
 
   /** What a generation needs for the tools to be called. */
   offer(messages: ChatMessage[]): Pick<GenerationRequest, 'messages' | 'tools' | 'mustAnswer'> {
-    if (!this.any) return { messages }
+    // A provider refuses messages with calls where no tool is named: these may have been removed since.
+    if (!this.any) return { messages: this.#request.resumes ? asText(messages, []) : messages }
     const mustAnswer = (this.#steps >= MOST_STEPS || this.#room <= 0) && { mustAnswer: true as const }
     if (this.#isText) return { messages: asText(messages, mustAnswer ? [] : this.#tools) }
     const tools = this.#tools.map(({ name, description, parameters }) => ({ name, description, parameters }))
@@ -312,7 +313,7 @@ function messagesOf(content: readonly Part[]): ChatMessage[] {
 // Calls as text, for models whose provider has no other way. The model writes `<call>{"name": ..., "arguments": ...}</call>`. Its
 // text is shown once it is whole, since a call may stand anywhere in it.
 
-const CALL = /<call>\s*(\{[\s\S]*?\})\s*<\/call>/g
+const [BEGIN, END] = ['<call>', '</call>']
 
 const TELLING =
   'You may call tools. To call one, write a line `<call>{"name": "NAME", "arguments": {...}}</call>` and wait: the result comes with the ' +
@@ -344,14 +345,20 @@ function asText(messages: ChatMessage[], tools: readonly Tool[]): ChatMessage[] 
 /** The calls in a model's text, and the text without them. */
 function callsIn(said: string): { text: string; calls: ToolCallPart[] } {
   const calls: ToolCallPart[] = []
-  const text = said.replace(CALL, (whole, json: string) => {
-    const { name, arguments: given = {} } = argumentsOf({ arguments: json })
-    if (typeof name !== 'string') return whole
+  let text = ''
+  let at = 0
+  for (let begin = said.indexOf(BEGIN); begin >= 0; begin = said.indexOf(BEGIN, at)) {
+    const end = said.indexOf(END, begin)
+    if (end < 0) break
+    const { name, arguments: given = {} } = argumentsOf({ arguments: said.slice(begin + BEGIN.length, end) })
+    const isCall = typeof name === 'string'
+    text += said.slice(at, isCall ? begin : end + END.length)
+    at = end + END.length
+    if (!isCall) continue
     const id = `call_${crypto.randomUUID()}`
     calls.push({ type: 'tool_call', id, name, arguments: JSON.stringify(given) })
-    return ''
-  })
-  return { text: calls.length > 0 ? text.trim() : said, calls }
+  }
+  return calls.length === 0 ? { text: said, calls } : { text: (text + said.slice(at)).trim(), calls }
 }
 
 /** The parts of an answer whose text was changed after it was written. */

@@ -263,6 +263,16 @@ describe('a tool that needs leave', () => {
     expect(told[1]).toMatchObject({ id: 'call-book', failed: true, text: expect.stringContaining(words) })
   })
 
+  it('is told in words where it was removed meanwhile', async () => {
+    const { done } = await asked()
+    const world = makeWorld({ speak: script(says('It is gone.')) })
+    const resumes = { turn: 1, content: done.answer, decided: { 'call-book': { allow: true } } }
+    await take(world, asking({ resumes }))
+    expect(world.called).toEqual([])
+    expect(world.asked[0]).not.toHaveProperty('tools')
+    expect(world.asked[0]?.messages.at(-1)?.content).toContain('There is no tool `book`')
+  })
+
   it('is asked for once in a conversation where that is enough, but not on the word of a caller', async () => {
     const once = { ...BOOK, leave: 'once' as const }
     const earlier: Part[] = [
@@ -329,7 +339,7 @@ describe('a model without calls of its own', () => {
   })
 
   it('writes of calls without calling', async () => {
-    const text = 'Write `<call>` for a call, as in <call>{oops}</call>.'
+    const text = `Write \`<call>\` for a call, as in <call>{oops}</call>. ${'<call>{'.repeat(50_000)}`
     const world = makeWorld({ speak: script(says(text)) })
     const [done] = ofType(await take(world, using([tool()], { model })), 'done')
     expect(textOf(done!.answer)).toBe(text)
