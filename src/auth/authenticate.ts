@@ -480,7 +480,19 @@ export async function admit(
 }
 
 /** A name that no collection has: it stands for the right to all of them. */
-export const EVERY_COLLECTION = '*'
+const EVERY_COLLECTION = '*'
+
+/**
+ * Checks that a key has the right to all collections: for what acts with the server's own rights or secrets.
+ * @throws ApiError 401
+ */
+export const requireAllCollections = ({
+  access,
+  record,
+}: {
+  access: Access
+  record: Note & { action?: string }
+}): void => requireCollections(access, record.action!, [EVERY_COLLECTION], record)
 
 /**
  * Checks the collections that a stored alias, assistant or model leads to. Others use it later, and their keys are

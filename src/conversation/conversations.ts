@@ -12,7 +12,6 @@ import { ratingsOf } from '../db/feedback'
 import {
   findTurn,
   latestTraces,
-  latestTurn,
   latestTurns,
   replacements,
   type StoredTurn,
@@ -386,10 +385,6 @@ export async function endedTurn(
     created,
   }
 }
-
-/** The turn that stands in the place of one now. A client that goes on from a turn that waited keeps its message's id. */
-export const currentTurn = (env: Cloudflare.Env, conversation: string, turn: number): Promise<number> =>
-  latestTurn(env.DB, conversation, turn)
 
 /**
  * Renames a conversation.

@@ -11,7 +11,7 @@ import { pause } from '../lib/waiting'
 import { staticEmbedder } from '../models/static-embedder'
 import { dot } from '../search/vectors/packed-vectors'
 import { clip } from './outbox'
-import { type Scope, stringsShape } from './stored'
+import { passageShape, type Scope, stringsShape } from './stored'
 
 /** Turns of one walk, and those that are read at once. */
 const TURNS_A_WALK = 2_000
@@ -167,18 +167,8 @@ function faultsOf({ declined, bare, warned, reasons, again }: AskedTurn): string
   ]
 }
 
-const Passages = once(() =>
-  v.array(
-    v.nullable(
-      v.object({
-        collection: v.string(),
-        id: v.string(),
-        title: v.exactOptional(v.string()),
-        url: v.exactOptional(v.string()),
-      }),
-    ),
-  ),
-)
+/** The first documents of a turn's row: null where it has fewer. */
+const Passages = once(() => v.array(v.nullable(passageShape())))
 
 const nearestIn = (passages: string): Gap['nearest'] =>
   readStored(Passages(), passages)

@@ -325,17 +325,17 @@ const citationsShape: () => v.GenericSchema<Citation[]> = once(() =>
 /** The documents of a turn's prompt, without their texts. */
 type KeptPassage = Pick<Passage, 'collection' | 'id' | 'title' | 'url' | 'fields'>
 
-const passagesShape: () => v.GenericSchema<KeptPassage[]> = once(() =>
-  v.array(
-    v.object({
-      collection: v.string(),
-      id: v.string(),
-      title: v.exactOptional(v.string()),
-      url: v.exactOptional(v.string()),
-      fields: v.record(v.string(), v.string()),
-    }),
-  ),
+export const passageShape: () => v.GenericSchema<KeptPassage> = once(() =>
+  v.object({
+    collection: v.string(),
+    id: v.string(),
+    title: v.exactOptional(v.string()),
+    url: v.exactOptional(v.string()),
+    fields: v.record(v.string(), v.string()),
+  }),
 )
+
+const passagesShape = once(() => v.array(passageShape()))
 
 const verdictShape: () => v.GenericSchema<Verdict> = once(() =>
   v.object({

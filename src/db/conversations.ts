@@ -56,10 +56,10 @@ const filteredBy = ({
   rating &&
     sql`id IN (SELECT conversation_id FROM feedback WHERE rating = ${rating}
       ${giver === undefined ? empty : sql`AND giver = ${giver}`})`,
-  // Word these two conditions exactly as the partial indexes do, or SQLite does not use those.
+  // Word these two conditions exactly as the partial indexes do, or SQLite does not use those. An answer with `parts` called tools.
   unanswered
     ? sql`EXISTS (SELECT 1 FROM turns WHERE turns.conversation_id = conversations.id
-        AND citations = '[]' AND timings <> '{}' AND replaced_by IS NULL)`
+        AND citations = '[]' AND timings <> '{}' AND replaced_by IS NULL AND parts IS NULL)`
     : undefined,
   failed ? sql`failed_at IS NOT NULL` : undefined,
   words && sql`id IN (SELECT conversation_id FROM turns WHERE ${matching(words)} replaced_by IS NULL)`,

@@ -85,7 +85,10 @@ export async function recordTurn(
     sql`${insert(turns, row)} ON CONFLICT (conversation_id, turn) DO UPDATE SET ${sets<typeof turns>(row)}
       WHERE turns.created_at <> excluded.created_at`,
     ...costs.map((cost) => spending(cost, WROTE)),
-    announcing({ event: 'turn.finished', conversationId: conversation.id, turn: turn.turn }, WROTE),
+    // A turn that waits for its visitor has not finished.
+    ...(turn.finishReason === 'tool_calls'
+      ? []
+      : [announcing({ event: 'turn.finished', conversationId: conversation.id, turn: turn.turn }, WROTE)]),
     ...(replaced.length > 0
       ? [
           sql`UPDATE turns SET replaced_by = ${turn.turn} WHERE conversation_id = ${conversation.id}
@@ -206,7 +209,7 @@ export const findTurn = (
   )
 
 /** The turn that stands in the place of one, which may be itself: the end of those that took its place one after the other. */
-export async function latestTurn(db: Database, conversationId: string, turn: number): Promise<number> {
+export async function currentTurn(db: Database, conversationId: string, turn: number): Promise<number> {
   const row = await first<{ turn: number }>(
     db,
     sql`WITH RECURSIVE later(turn) AS (
@@ -245,7 +248,7 @@ export interface AskedTurn extends Pick<TurnRow, 'conversationId' | 'turn' | 'cr
   number: number
   /** as it was searched */
   question: string
-  /** 1: its answer cites nothing */
+  /** 1: its answer cites nothing, and called no tool */
   bare: number
   declined: number | null
   warned: number | null
@@ -272,14 +275,15 @@ export const askedTurns = (db: Database, whose: Of, page: AskedPage): Promise<As
   all(
     db,
     sql`SELECT turns.rowid AS number, conversation_id AS conversationId, turn, turns.created_at AS createdAt,
-        coalesce(standalone, question) AS question, citations = '[]' AS bare, verdict ->> '$.declined' AS declined,
+        coalesce(standalone, question) AS question, citations = '[]' AND parts IS NULL AS bare, verdict ->> '$.declined' AS declined,
         verdict ->> '$.warned' AS warned, replaced_by IS NOT NULL AS again,
         json_extract(passages, '$[0]', '$[1]', '$[2]') AS passages,
         (SELECT json_group_array(json(f.reasons)) FROM feedback f WHERE f.conversation_id = turns.conversation_id
           AND f.turn = turns.turn AND f.rating = 'down') AS reasons
       FROM turns JOIN conversations ON conversations.id = conversation_id
       WHERE ${allOf(
-        sql`turns.rowid > ${page.after} AND timings <> '{}' AND turns.expires_at > ${page.now}`,
+        sql`turns.rowid > ${page.after} AND timings <> '{}' AND finish_reason <> 'tool_calls'
+          AND turns.expires_at > ${page.now}`,
         sql`user_id <> ${page.without}`,
         ...areOf(whose),
       )} ORDER BY turns.rowid LIMIT ${page.limit}`,

@@ -5,7 +5,7 @@
  * belongs to the isolate. If all nodes are left alone, calls fail at once and say when to come back.
  */
 import { ApiError, attempt, badRequest, coded, type Outcome } from '../errors'
-import { maskSecret } from '../lib/mask'
+import { withoutSecrets } from '../lib/mask'
 import { readWholeBody } from '../models/call'
 import { type Egress, requireAllowed } from '../models/egress'
 import { type FilterNode, parseFilter, printFilter } from '../search/filter/parse'
@@ -243,7 +243,7 @@ export class Cluster {
   /** The start of a body that tells of an error, without credentials. */
   async errorText(response: Response): Promise<string> {
     const { text } = await this.#body(response, LARGEST_ERROR)
-    return this.#options.secrets.reduce((said, secret) => said.replaceAll(secret, maskSecret(secret)), text)
+    return withoutSecrets(text, this.#options.secrets)
   }
 
   /** Reads a body, up to a number of bytes and within the time limit. */

@@ -6,7 +6,7 @@
 import { createParser } from 'eventsource-parser'
 import { ApiError, badRequest } from '../errors'
 import { byteReader } from '../lib/byte-reader'
-import { maskSecret } from '../lib/mask'
+import { withoutSecrets } from '../lib/mask'
 import { outgoing, rest, SLICE_BYTES, settlesWithin, worked } from '../lib/waiting'
 import { type Egress, type Gateway, throughGateway } from './egress'
 import {
@@ -318,9 +318,7 @@ export class ProviderCall {
     const { detail, readable, code, type } = errorDetail(body)
     // Servers often quote the key that they refuse. Remove secrets before cutting the text: the cut could leave part
     // of one that no longer matches.
-    const said = secrets
-      .reduce((text, secret) => text.replaceAll(secret, maskSecret(secret)), detail)
-      .slice(0, LONGEST_DETAIL)
+    const said = withoutSecrets(detail, secrets).slice(0, LONGEST_DETAIL)
     const { upstream: status } = upstream
     const fault =
       status === undefined

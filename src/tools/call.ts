@@ -1,6 +1,6 @@
 /** Runs a stored tool: an HTTP action, or a tool of an MCP server. */
 import { ApiError, badRequest } from '../errors'
-import { maskSecret } from '../lib/mask'
+import { withoutSecrets } from '../lib/mask'
 import { outgoing } from '../lib/waiting'
 import { parseObject, readEvents, readWholeBody } from '../models/call'
 import { fillJson, fillText, namesIn } from '../models/connector'
@@ -31,14 +31,14 @@ export async function callTool(
   call: { id: string; arguments: string },
   signal: AbortSignal,
 ): Promise<Called> {
-  let secrets: Headers = {}
+  let secrets: string[] = []
   try {
     const tool = await openTool(env, source!.tool)
-    secrets = tool.secrets
+    secrets = secretsIn(tool.secrets)
     const given = argumentsOf(call)
     const reply = tool.mcp
-      ? await callMcp(env, { url: tool.mcp.url, headers: secrets }, source!.name!, given, signal)
-      : { text: await callHttp(env, tool.http!, secrets, given, call.id, signal) }
+      ? await callMcp(env, { url: tool.mcp.url, headers: tool.secrets }, source!.name!, given, signal)
+      : { text: await callHttp(env, tool.http!, tool.secrets, given, call.id, signal) }
     return { ...reply, text: withoutSecrets(reply.text, secrets) }
   } catch (error) {
     signal.throwIfAborted()
@@ -48,11 +48,11 @@ export async function callTool(
   }
 }
 
-/** A server that echoes a request also echoes its credentials. */
-const withoutSecrets = (text: string, secrets: Headers): string =>
-  Object.values(secrets)
+/** What no reply may show of headers: their values, and what stands behind a scheme, as in `Bearer TOKEN`. */
+const secretsIn = (headers: Headers): string[] =>
+  Object.values(headers)
+    .flatMap((value) => [value, ...value.split(/[\s;,]+/).slice(1)])
     .filter((secret) => secret.length >= SHORTEST_SECRET)
-    .reduce((said, secret) => said.replaceAll(secret, maskSecret(secret)), text)
 
 /** Sends a request. Redirects are refused: one could carry the credentials to another host. */
 async function send(
@@ -273,7 +273,7 @@ export async function listMcpTools(
   } catch (error) {
     if (error instanceof ApiError) throw error
     const why = error instanceof ToolFailure ? error.message : 'It could not be reached.'
-    throw badRequest(`\`mcp.url\`: ${withoutSecrets(why, server.headers)}`)
+    throw badRequest(`\`mcp.url\`: ${withoutSecrets(why, secretsIn(server.headers))}`)
   }
 }
 

@@ -10,6 +10,8 @@
  */
 import { ApiError, coded, logFailure } from '../errors'
 import { mapFew } from '../lib/few'
+import { requireShallow } from '../lib/json'
+import { once } from '../lib/once'
 import { addText, type Part, type ToolCallPart, type ToolResultPart, textOf } from '../lib/parts'
 import { settlesWithin } from '../lib/waiting'
 import { argumentsOf, type ChatMessage, type GenerationRequest, type Source } from '../models/language-model'
@@ -59,8 +61,8 @@ export class ToolSteps {
   readonly #signal: AbortSignal
   /** the documents of the prompt. What tools find joins them */
   readonly #sources: Source[]
-  /** tools that the visitor allowed for the whole conversation */
-  readonly #allowed: ReadonlySet<string>
+  /** names of the tools that the visitor allowed for the whole conversation */
+  readonly #allowed: () => ReadonlySet<string>
   /** UTF-16 units that results may still take */
   #room: number
   #steps = 0
@@ -79,7 +81,7 @@ export class ToolSteps {
     this.#sources = sources
     this.#ports = ports
     this.#signal = signal
-    this.#allowed = doneIn(said.flatMap(({ content }) => content))
+    this.#allowed = once(() => doneIn(said.flatMap(({ content }) => content)))
     this.#room = Math.max(LONGEST_RESULT, request.model.max_bytes)
   }
 
@@ -192,7 +194,7 @@ export class ToolSteps {
   }
 
   #needsLeave({ leave, name }: Tool): boolean {
-    return leave === 'each' || (leave === 'once' && !this.#allowed.has(name))
+    return leave === 'each' || (leave === 'once' && !this.#allowed().has(name))
   }
 
   async #decide(call: ToolCallPart, { decided, again }: Resumption): Promise<ToolResultPart> {
@@ -228,7 +230,7 @@ export class ToolSteps {
       const result = await running
       const text = this.#cut(result.text)
       if (tool.runs === 'server' && !result.failed) {
-        this.#sources.push({ collection: '', document: { tool: tool.title, text } })
+        this.#sources.push({ collection: '', document: { tool: tool.title, result: parsed(text) } })
       }
       return { ...result, text }
     } catch (error) {
@@ -272,6 +274,16 @@ export class ToolSteps {
     const most = Math.max(0, Math.min(LONGEST_RESULT, this.#room))
     this.#room -= Math.min(most, text.length)
     return text.length > most ? `${text.slice(0, most)}\n(cut)` : text
+  }
+}
+
+/** A result as a document, so that an answer's sentences are compared with what it says, and not with its JSON. */
+function parsed(text: string): unknown {
+  try {
+    requireShallow(text)
+    return JSON.parse(text)
+  } catch {
+    return text
   }
 }
 

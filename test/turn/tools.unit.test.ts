@@ -69,6 +69,21 @@ describe('a tool that needs no leave', () => {
     expect(world.finished[0]?.trace.calls.map(({ tools }) => tools)).toEqual([['orders'], undefined])
   })
 
+  it('supports what the answer says of its reply, also of one in JSON', async () => {
+    const support = async (text: string) => {
+      const said = 'Order 4711 was handed to the courier Hermes on Monday.'
+      const world = makeWorld({
+        speak: script(calls(call('orders')), says(said)),
+        tool: async () => ({ text }),
+      })
+      return ofType(await take(world, using([tool()])), 'done')[0]?.support?.map((each) => each.support)
+    }
+    expect(await support('Order 4711 was handed to the courier Hermes on Monday.')).toEqual(['supported'])
+    const state = 'The order was handed to the courier Hermes on Monday.'
+    expect(await support(JSON.stringify({ order: { number: 'Order 4711', state } }))).toEqual(['supported'])
+    expect(await support('{"state": "unknown"}')).toEqual(['not_found'])
+  })
+
   it('runs beside others, and what fails is told to the model', async () => {
     const world = makeWorld({
       speak: script(

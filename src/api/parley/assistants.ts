@@ -1,5 +1,5 @@
 /** Lists, stores, reads and deletes assistants, and shows a page what it may know of one. */
-import { EVERY_COLLECTION, requireCollections } from '../../auth/authenticate'
+import { requireAllCollections, requireCollections } from '../../auth/authenticate'
 import { readable } from '../../conversation/conversations'
 import { ApiError, badRequest } from '../../errors'
 import { isWithin } from '../../lib/hours'
@@ -62,8 +62,8 @@ export const assistants = {
   async putAssistant({ env, access, record, path, body }) {
     await requireOwn({ env, access, record, path })
     // A stored tool acts with secrets of the server's, whoever asks.
-    const all = body.tools?.some((tool) => !isBuiltIn(tool)) ? [EVERY_COLLECTION] : []
-    requireCollections(access, record.action!, [...namesOf(body), ...all], record)
+    if (body.tools?.some((tool) => !isBuiltIn(tool))) requireAllCollections({ access, record })
+    requireCollections(access, record.action!, namesOf(body), record)
     const model = body.system_prompt === undefined && (await findModel(env, body.model))
     // What is sent is seen, and can be changed. A model's own prompt stays the model's.
     const prompt = model && model.system_prompt === undefined ? defaultPromptOf(model) : undefined

@@ -1,6 +1,9 @@
-/** Stores question sets, has them asked, and shows what was answered. */
+/**
+ * Stores question sets, has them asked, and shows what was answered. A set is asked with the server's own rights, and its searches may
+ * join any collection: a key needs the right to all of them.
+ */
 import { waitUntil } from 'cloudflare:workers'
-import { EVERY_COLLECTION, requireCollections } from '../../auth/authenticate'
+import { requireAllCollections, requireCollections } from '../../auth/authenticate'
 import { badRequest, logFailure } from '../../errors'
 import { goOn, imported } from '../../question-sets/run'
 import {
@@ -16,21 +19,12 @@ import {
 } from '../../question-sets/set'
 import { findAssistant } from '../../registry/assistants'
 import { findModel } from '../../registry/models'
-import type { Handlers, Serving } from './route'
-
-type Caller = Pick<Serving<'getQuestionSet'>, 'env' | 'access' | 'record'>
+import type { Handlers } from './route'
 
 /** What a page of sets need not know. */
 function shown({ busy_until: _, ...set }: QuestionSet) {
   return set
 }
-
-/**
- * A set is asked with the server's own rights: its searches may join any collection. So a key needs the right to all of them.
- * @throws ApiError 401
- */
-const requireAll = ({ access, record }: Caller): void =>
-  requireCollections(access, record.action!, [EVERY_COLLECTION], record)
 
 /** @throws ApiError 400 for an assistant or a model that is not there */
 async function requirePresent(env: Cloudflare.Env, { assistant, model }: Asks): Promise<void> {
@@ -49,12 +43,12 @@ const askOn = (env: Cloudflare.Env, name: string): void =>
 
 export const questionSets = {
   async listQuestionSets(served) {
-    requireAll(served)
+    requireAllCollections(served)
     return { sets: (await listSets(served.env)).map(shown) }
   },
 
   async putQuestionSet(served) {
-    requireAll(served)
+    requireAllCollections(served)
     const { env, path, body } = served
     await requirePresent(env, body.asks)
     if (body.judge !== undefined) await requireModel(env, '`judge`', body.judge)
@@ -62,18 +56,18 @@ export const questionSets = {
   },
 
   async getQuestionSet(served) {
-    requireAll(served)
+    requireAllCollections(served)
     return shown(await getSet(served.env, served.path.name))
   },
 
   async deleteQuestionSet(served) {
-    requireAll(served)
+    requireAllCollections(served)
     return shown(await deleteSet(served.env, served.path.name))
   },
 
   /** Begins a run, and answers before its questions are answered. */
   async runQuestionSet(served) {
-    requireAll(served)
+    requireAllCollections(served)
     const { env, path, body } = served
     const set = await getSet(env, path.name)
     if (body.asks) await requirePresent(env, body.asks)
@@ -84,7 +78,7 @@ export const questionSets = {
 
   /** Goes on with a run, unless somebody does. */
   async stepQuestionRun(served) {
-    requireAll(served)
+    requireAllCollections(served)
     const { env, path } = served
     const run = await getRun(env, path.name, path.id)
     if (run.ended_at === undefined) askOn(env, path.name)
@@ -92,13 +86,13 @@ export const questionSets = {
   },
 
   getQuestionRun(served) {
-    requireAll(served)
+    requireAllCollections(served)
     return getRun(served.env, served.path.name, served.path.id)
   },
 
   /** Ends a run that goes on. */
   endQuestionRun(served) {
-    requireAll(served)
+    requireAllCollections(served)
     return endRun(served.env, served.path.name, served.path.id)
   },
 

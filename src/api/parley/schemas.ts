@@ -255,7 +255,7 @@ export const ListQuery = once(() =>
       v.picklist(['up', 'down'], 'Expected `up` or `down`.'),
       'Only those with an answer that is rated so',
     ),
-    unanswered: v.optional(flag('Only those with an answer that cites nothing')),
+    unanswered: v.optional(flag('Only those with an answer that cites nothing and called no tool')),
     failed: v.optional(flag('Only those with a turn that failed')),
     from: v.optional(
       number(0, LATEST, { description: 'Last used at this moment or later, in Unix milliseconds' }),

@@ -1,5 +1,8 @@
-/** Stores, lists, reads and deletes the tools of assistants. */
-import { EVERY_COLLECTION, requireCollections } from '../../auth/authenticate'
+/**
+ * Stores, lists, reads and deletes the tools of assistants. A tool carries secrets, and every assistant may list it: a key needs the
+ * right to all collections.
+ */
+import { requireAllCollections } from '../../auth/authenticate'
 import { badRequest } from '../../errors'
 import { checkHeaders } from '../../models/call'
 import { requireAllowed } from '../../models/egress'
@@ -39,18 +42,14 @@ async function mcpTools(
   return { url, tools }
 }
 
-/** A tool carries secrets, and every assistant may list it. So a key needs the right to all collections, as for question sets. */
-const requireAll = ({ access, record }: Pick<Serving<'getTool'>, 'access' | 'record'>): void =>
-  requireCollections(access, record.action!, [EVERY_COLLECTION], record)
-
 export const tools = {
   async listTools(served) {
-    requireAll(served)
+    requireAllCollections(served)
     return { tools: await listTools(served.env) }
   },
 
   async putTool(served) {
-    requireAll(served)
+    requireAllCollections(served)
     const { env, path, body } = served
     const { headers: given = {}, mcp, http, parameters, ...tool } = body
     const headers = await unmasked(env, path.name, (http ?? mcp)?.url ?? '', given)
@@ -68,12 +67,12 @@ export const tools = {
   },
 
   getTool(served) {
-    requireAll(served)
+    requireAllCollections(served)
     return getTool(served.env, served.path.name)
   },
 
   deleteTool(served) {
-    requireAll(served)
+    requireAllCollections(served)
     return deleteTool(served.env, served.path.name)
   },
 } satisfies Partial<Handlers>

@@ -2,7 +2,8 @@
 
 import * as v from 'valibot'
 import type { Chat } from '../../conversation/ask'
-import { currentTurn, giveFeedback } from '../../conversation/conversations'
+import { giveFeedback } from '../../conversation/conversations'
+import { currentTurn } from '../../db/turns'
 import { objectCalls, objectStubs } from '../../durable/objects'
 import { badRequest } from '../../errors'
 import { once } from '../../lib/once'
@@ -79,7 +80,7 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
       const kept = found && rewrites && lastKeptTurn(rewrites, found.conversationId)
       // An answer that waited for its visitor has the id of the turn whose place it took.
       const isAnswer = kept && assistant.tools && !placeOfMessage(rewrites.messageId ?? '')
-      const after = isAnswer ? await currentTurn(parties.env, found.conversationId, kept) : kept
+      const after = isAnswer ? await currentTurn(parties.env.DB, found.conversationId, kept) : kept
       const again = untold && chat !== undefined ? askedAgain(asked) : undefined
       const replaces = rewrites ? (after === undefined ? {} : { after }) : again
       return askAssistant({
@@ -129,7 +130,7 @@ async function resumption(
   const place = placeOfHeld(id)
   if (!place) throw badRequest('The last of `messages` has not the id that its answer was given.')
   const { conversationId } = place
-  const turn = await currentTurn(parties.env, conversationId, place.turn)
+  const turn = await currentTurn(parties.env.DB, conversationId, place.turn)
   const asker = await askerWith(parties, 'conversations:create')
   return { conversationId, asked: await resumptionOf(parties.env, asker, conversationId, turn, decided) }
 }

@@ -5,7 +5,7 @@
  */
 import { AwsV4Signer } from 'aws4fetch'
 import { ApiError, badRequest } from '../../errors'
-import { maskSecret } from '../../lib/mask'
+import { maskSecret, withoutSecrets } from '../../lib/mask'
 import { type CallOptions, ProviderCall, parseObject, silenceOf, textCall, type Wording } from '../call'
 import { type Egress, requireAllowed } from '../egress'
 import type {
@@ -168,15 +168,6 @@ const optionsOf = (connector: Connector, silence: number, env: Cloudflare.Env): 
 const secretsOf = ({ credential }: Connector): string[] =>
   Object.values(credential).filter((value) => value.length >= SHORTEST_SECRET)
 
-/** Removes the credential from a reply: a server that echoes the request also echoes the credential. */
-function withoutSecrets(connector: Connector, text: string): string {
-  const inJson = (value: string) => JSON.stringify(value).slice(1, -1)
-  return secretsOf(connector).reduce((reply, secret) => {
-    const mask = maskSecret(secret)
-    return reply.replaceAll(inJson(secret), inJson(mask)).replaceAll(secret, mask)
-  }, text)
-}
-
 /**
  * Calls a connector with the request's parameters.
  * @returns the provider's own reply, an object
@@ -190,7 +181,7 @@ export async function predict(
 ): Promise<Record<string, unknown>> {
   const send = filled(connector, parameters, env)
   const call = new ProviderCall(optionsOf(connector, SILENCE, env), signal)
-  const text = withoutSecrets(connector, await call.text(await send(call)))
+  const text = withoutSecrets(await call.text(await send(call)), secretsOf(connector))
   return parseObject(text) ?? { response: text }
 }
 
@@ -221,7 +212,7 @@ async function* chatDeltas(
 ): AsyncGenerator<Delta> {
   const isEvents = (response.headers.get('content-type') ?? '').includes('text/event-stream')
   if (isEvents) yield* masked(readStream(call, call.events(response.body)), secretsOf(connector))
-  else yield* readWhole(call, withoutSecrets(connector, await call.text(response)))
+  else yield* readWhole(call, withoutSecrets(await call.text(response), secretsOf(connector)))
 }
 
 /** How a family of models takes its prompt, and where its reply has the answer. */
@@ -275,7 +266,7 @@ async function* generate(
   const call = textCall(optionsOf(connector, silenceOf(config), env), signal)
   const response = await send(call)
   if (form.answer === undefined) return yield* chatDeltas(connector, call, response)
-  const text = withoutSecrets(connector, await call.text(response))
+  const text = withoutSecrets(await call.text(response), secretsOf(connector))
   yield* readField(call, text, form.answer)
 }
 

@@ -41,7 +41,7 @@ function shop(url: string, init: { method: string; headers: HeadersInit; body?: 
   if (url.endsWith('/tables')) return Response.json({ booked: true }, { status: 201 })
   if (url.includes('/orders/redirect'))
     return new Response(null, { status: 302, headers: { location: 'https://evil.test' } })
-  return Response.json({ state: 'sent', echo: SECRET })
+  return Response.json({ state: 'sent', echo: SECRET, token: SECRET.replace('Bearer ', '') })
 }
 
 function world(url: string, init: { method: string; headers: HeadersInit; body: string }): Response {
@@ -210,6 +210,17 @@ describe('a call', () => {
     const [, { turns }] = await call('GET', `/conversations/${id}/trace`)
     expect(turns[0].trace.calls[0]).toMatchObject({ purpose: 'answer', tools: ['orders'] })
     expect(JSON.stringify(turns)).not.toContain('very-secret')
+  })
+
+  it('answers the question, though nothing is cited, and a turn that waits has not been answered', async () => {
+    script = [{ orders: { id: '7' } }, 'It was sent.', { book: { at: '19:00' } }]
+    const [, { conversation_id: id }] = await ask({ question: 'Where did the parcel go?' })
+    const [, waiting] = await ask({ question: 'May I have a table by the window?' })
+    const [, { conversations }] = await call('GET', '/conversations?unanswered=true&limit=100')
+    const ids = conversations.map((each: { id: string }) => each.id)
+    expect([ids.includes(id), ids.includes(waiting.conversation_id)]).toEqual([false, false])
+    const [, { gaps }] = await call('GET', '/gaps')
+    expect(JSON.stringify(gaps)).not.toMatch(/parcel|window/)
   })
 
   it('cannot leave its path or follow a redirect, and its failure is told', async () => {
