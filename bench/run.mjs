@@ -1,9 +1,10 @@
 /**
- * `npm run bench [import|embedding|search|busy|growth|mixed|waking|memory|stream|encoders|adapters|history|listings|sweep|load|engines|hostile|hostile-models|quality|ranking|second-look|support|start|free|widget|typesense]`:
+ * `npm run bench [import|embedding|search|busy|growth|mixed|waking|memory|stream|encoders|adapters|history|listings|sweep|load|engines|hostile|hostile-models|quality|ranking|agentic|support|start|free|widget|typesense]`:
  * all without a name. Prints ratios and a table.
  */
 import '../scripts/installed.mjs'
 import { benchAdapters } from './adapters.mjs'
+import { benchAgentic } from './agentic.mjs'
 import { benchEmbedding } from './embedding.mjs'
 import { benchEncoders } from './encoders.mjs'
 import { benchEngines } from './engines.mjs'
@@ -21,7 +22,6 @@ import { benchQuality } from './quality.mjs'
 import { benchRanking } from './ranking.mjs'
 import { table } from './report.mjs'
 import { benchSearch, benchSearchDuringImport } from './search.mjs'
-import { benchSecondLook } from './second-look.mjs'
 import { startServer } from './server.mjs'
 import { benchStart } from './start.mjs'
 import { benchStream } from './stream.mjs'
@@ -50,7 +50,7 @@ const benches = {
   engines: benchEngines,
   quality: benchQuality,
   ranking: benchRanking,
-  'second-look': benchSecondLook,
+  agentic: benchAgentic,
   support: benchSupport,
   start: benchStart,
   free: benchFree,
@@ -86,7 +86,7 @@ if (
   ![
     'quality',
     'ranking',
-    'second-look',
+    'agentic',
     'start',
     'free',
     'widget',

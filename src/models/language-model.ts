@@ -43,7 +43,7 @@ export interface Source {
 
 export interface GenerationRequest {
   /** what the reply is for */
-  purpose: 'answer' | 'standalone' | 'plan' | 'guardrail' | 'followups' | 'query' | 'task'
+  purpose: 'answer' | 'standalone' | 'guardrail' | 'followups' | 'query' | 'task'
   /** the complete prompt: all that a remote provider gets */
   messages: ChatMessage[]
   /** the question in the prompt; when a follow-up is answered, the standalone one */

@@ -24,7 +24,6 @@ async function* generate(
 ): AsyncGenerator<Delta> {
   signal.throwIfAborted()
   if (request.purpose === 'guardrail') throw badRequest(`${NAME} cannot apply an input guardrail.`)
-  if (request.purpose === 'plan') throw badRequest(`${NAME} cannot plan searches.`)
   const { text, ...answer } = await reply(env, request)
   const pieces = request.stream ? (text.match(/(?<!\s)\s*\S+/g) ?? []) : [text]
   for (const piece of pieces) yield { type: 'text', text: piece }

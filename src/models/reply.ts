@@ -7,7 +7,7 @@ import type { Delta, FinishReason } from './language-model'
 const VISIBLE = /\S/
 const LONGEST_REFUSAL = 4_000
 /** Calls of tools in a reply, and characters of the arguments of one. */
-const MOST_CALLS = 16
+export const MOST_CALLS = 16
 const LONGEST_ARGUMENTS = 32_000
 
 /** What has been seen of a reply, streamed or whole. */

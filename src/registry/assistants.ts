@@ -63,7 +63,7 @@ const Stored = once(() =>
     search: v.exactOptional(v.boolean()),
     /** names of tools that its model may call; absent: none (tools/tool.ts) */
     tools: v.exactOptional(v.array(v.string())),
-    /** `agentic`: the model may ask for further searches; absent: `plain` */
+    /** `agentic`: its model may call `search`, as if it stood in `tools`; absent: `plain` */
     retrieval: v.exactOptional(v.picklist(['plain', 'agentic'])),
     /** the share of an answer's sentences that the documents have to support; absent: any */
     minimum_support: v.exactOptional(v.number()),
@@ -152,6 +152,10 @@ export async function findAssistant(env: Cloudflare.Env, name: string): Promise<
   return row && { ...storedConfig(row), name: row.name }
 }
 
+/** The tools that its model may call. To steer the retrieval is to call the search. */
+export const toolNamesOf = ({ tools = [], retrieval }: AssistantConfig): string[] =>
+  retrieval === 'agentic' ? [...new Set(['search', ...tools])] : tools
+
 /** All searches of an assistant, with or without their own parameters. */
 export const searchesOf = ({ collections = [], searches }: AssistantConfig): AssistantSearch[] =>
   searches ?? collections.map((collection) => ({ collection }))
@@ -166,27 +170,22 @@ const shown = (row: AssistantRow): ShownAssistant => ({
 async function checkReferences(env: Cloudflare.Env, config: AssistantConfig): Promise<void> {
   const row = await findModel(env, config.model)
   if (!row) throw badRequest(`\`model\`: There is no conversation model \`${config.model}\`.`)
-  const { model_name: name, rewrite_model: rewriter } = storedModel(row)
-  const isPlanned = namespaceOf(name) !== 'local' || rewriter !== undefined
-  if (config.retrieval === 'agentic' && !isPlanned) {
+  const { model_name: name } = storedModel(row)
+  const names = toolNamesOf(config)
+  if (names.length > 0 && namespaceOf(name) === 'local') {
+    const setting = config.retrieval === 'agentic' ? 'retrieval' : 'tools'
     throw badRequest(
-      `\`retrieval\`: \`agentic\` needs a language model, and \`${config.model}\` has none that could ask for searches. ` +
-        'Give it a `rewrite_model`, name another `model`, or leave `retrieval` out.',
+      `\`${setting}\`: \`${config.model}\` has no language model that could call tools. Name another \`model\`.`,
     )
   }
-  if (config.tools && namespaceOf(name) === 'local') {
-    throw badRequest(
-      `\`tools\`: \`${config.model}\` has no language model that could call tools. Name another \`model\`.`,
-    )
-  }
-  const offered = config.tools && (await toolsOf(env, config.tools))
+  const offered = await toolsOf(env, names)
   for (const tool of config.tools ?? []) {
     if (!isBuiltIn(tool))
       await getTool(env, tool).catch(() => {
         throw badRequest(`\`tools\`: There is no tool \`${tool}\`. Store it first, by PUT /tools/${tool}.`)
       })
   }
-  const named = offered?.map((tool) => tool.name) ?? []
+  const named = offered.map((tool) => tool.name)
   const twice = named.find((tool, at) => named.indexOf(tool) < at)
   if (twice !== undefined) throw badRequest(`\`tools\`: Two tools are called \`${twice}\`.`)
   if (config.handover?.webhook !== undefined) {

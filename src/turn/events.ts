@@ -56,10 +56,8 @@ export interface SearchSummary {
   took?: number
   /** the error it failed with */
   error?: { status: number; message: string }
-  /** what it searched for, if the model asked for it (retrieve.ts) */
+  /** what it searched for, if the model asked for it (tools.ts) */
   q?: string
-  /** the model asked for it once it had read what the searches before had found */
-  again?: true
 }
 
 export interface HistoryMessage {

@@ -40,7 +40,7 @@ export const defaultPromptOf = (model: { model_name: string; system_prompt?: str
  * here tags are, too.
  */
 const fenced = (json: string): string =>
-  json.replace(/<(?=[\s/]{0,8}(?:data|question|answer|searches)\b)/gi, '\\u003c')
+  json.replace(/<(?=[\s/]{0,8}(?:data|question|answer)\b)/gi, '\\u003c')
 
 /** Documents as the prompt of an assistant has them, in which no text can pass for one of its markers. */
 export const fencedDocuments = (sources: Pick<Source, 'document' | 'label'>[]): string =>
@@ -109,29 +109,6 @@ export const suggestionsPrompt = (question: string, answer: string, documents: u
       'and that were not asked yet, in the language of the question. Enclose each of them in double angle brackets, ' +
       `like <<How long is it kept?>>, and write nothing else.\n\n<Data>\n${fenced(serialise(documents))}\n\n` +
       `<Question>\n${question}\n\n<Answer>\n${answer}\n\n<Next questions>\n`,
-  },
-]
-
-const SEARCHES =
-  'up to four searches, one a line, each a short question that is understood alone, in the language of the question below. ' +
-  'Write nothing else.'
-const SPLITTING =
-  'A search finds one thing at a time. If the question below asks for several things, write a search for each of them: ' +
-  `${SEARCHES} If one search is enough, write NONE.`
-const CHECKING =
-  'Does the data below answer every part of the question? If it does, write NONE. If not, write what else to search for to find ' +
-  `what is missing, in other words than before: ${SEARCHES}`
-
-/**
- * The prompt for searches: one user message.
- * @param documents what was found so far; absent: nothing was searched yet, and the question may be split
- */
-export const searchesPrompt = (question: string, documents?: unknown[]): ChatMessage[] => [
-  {
-    role: 'user',
-    content:
-      (documents ? `${CHECKING}\n\n<Data>\n${fenced(serialise(documents))}` : SPLITTING) +
-      `\n\n<Question>\n${question}\n\n<Searches>\n`,
   },
 ]
 

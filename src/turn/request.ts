@@ -122,8 +122,6 @@ export interface TurnQuestion {
   read?: Reading
   /** how its protocol writes pieces of the answer; present: the reader takes `words` besides events (conversation-object.ts) */
   words?: Wording
-  /** whether the model may ask for further searches (retrieve.ts) */
-  looksAgain?: true
   /** what becomes of an answer that the documents support too little; absent: it is given as it is */
   support?: SupportRule
   /** tools that the model may call; absent: none */

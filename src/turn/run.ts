@@ -33,16 +33,14 @@ import { passagesOf } from './passage'
 import { ASKED_BYTES, attachedBytes, byteLength, familyOf, fitSources, formBytes } from './prompt'
 import type { AskRequest } from './request'
 import {
-  documentsOf,
   failureOf,
   fatalError,
-  lookAgain,
   orderOf,
   type Retrieved,
   type Rewritten,
   retrieve,
   rewriteAndRetrieve,
-  split,
+  sourcesOf,
 } from './retrieve'
 import { contentWith, ToolSteps } from './tools'
 import { type Generated, type Spending, type TracedPorts, Tracer, type TurnPorts } from './trace'
@@ -169,29 +167,21 @@ async function research(request: AskRequest, tracer: Tracer, signal: AbortSignal
   }
   // A question that stands alone is judged while it is searched. A follow-up is judged while its rewritten form
   // is.
-  let parting: ReturnType<typeof split> | undefined
-  const asked = (standalone: string): void => {
-    judged(standalone)
-    if (!request.looksAgain) return
-    parting = split(request, standalone, ports, signal)
-    // The same holds for the searches of its parts.
-    parting.catch(() => {})
-  }
-  if (history.messages.length === 0) asked(textOf(request.question))
+  if (history.messages.length === 0) judged(textOf(request.question))
   const aside = suggestsAside(request, ports)
   // Awaited later, once the documents are there; or never.
   aside.catch(() => {})
   if (request.given?.rewritten) tracer.add(request.given.rewritten.call)
   const before = saidBefore(request, history.messages)
-  const { question, retrieved: plain } = await find(request, history.messages, ports, signal, {
+  const { question, retrieved } = await find(request, history.messages, ports, signal, {
     raw,
     onRewritten: (standalone) => {
       timings.rewritten = tracer.elapsed()
-      asked(standalone)
+      judged(standalone)
     },
   })
   timings.retrieved = tracer.elapsed()
-  const fatal = fatalError(plain, request.onSearchError)
+  const fatal = fatalError(retrieved, request.onSearchError)
   if (fatal) throw fatal
   await judged(question)
   ports.emit({
@@ -199,11 +189,7 @@ async function research(request: AskRequest, tracer: Tracer, signal: AbortSignal
     question: withoutFileTexts(request.question),
     ...(question !== textOf(request.question) && { standalone: question }),
   })
-  const failure = failureOf(plain)
-  const parts = failure ? undefined : await parting
-  const further = parts && (await lookAgain(request, question, { plain, parts }, ports, signal))
-  if (further) timings.retrieved = tracer.elapsed()
-  const retrieved = [...plain, ...(further ?? [])]
+  const failure = failureOf(retrieved)
   // Without a document to answer from, no call is paid for (contract 1.7).
   const chosen = failure ? undefined : choose(request, question, retrieved, before)
   const { sources = [], found = [], cut = [] } = chosen ?? {}
@@ -216,13 +202,13 @@ async function research(request: AskRequest, tracer: Tracer, signal: AbortSignal
 
 /** What the prompt has room for: the question's files, and of the documents that were found the best. */
 function choose(request: AskRequest, question: string, retrieved: Retrieved[], before: ChatMessage[]) {
-  const { given, model, form, searches } = request
+  const { given, model, form, searches, labels } = request
   const attached = attachmentsOf(request)
   const taken = attachedBytes(attached) + formBytes(form) + saidBytes(before) + askedBytes(request, question)
   const { sources: found, cut } = given
     ? fitPassages(given, question, before, model)
     : fitSources(
-        documentsOf(request, retrieved),
+        sourcesOf(retrieved, labels),
         question,
         model.max_bytes - taken,
         familyOf(model.model_name),

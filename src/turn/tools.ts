@@ -9,30 +9,35 @@
  * What a tool replies is as untrusted as a document: it is cut, and goes to the model as the result of a call alone.
  */
 import { ApiError, coded, logFailure } from '../errors'
-import { mapFew } from '../lib/few'
+import { Gate, mapFew } from '../lib/few'
 import { requireShallow } from '../lib/json'
 import { once } from '../lib/once'
 import { addText, type Part, type ToolCallPart, type ToolResultPart, textOf } from '../lib/parts'
 import { settlesWithin } from '../lib/waiting'
 import { argumentsOf, type ChatMessage, type GenerationRequest, type Source } from '../models/language-model'
-import { providerOf } from '../models/providers'
+import { namespaceOf, providerOf } from '../models/providers'
+import { MOST_CALLS } from '../models/reply'
 import type { Tool } from '../tools/tool'
 import { allFailed } from './fold'
 import { requireForm } from './form'
 import { passagesOf } from './passage'
 import { familyOf, fencedDocuments, fitSources } from './prompt'
-import type { AskRequest, Resumption } from './request'
-import { orderOf, type Retrieved, retrieve, sourcesOf } from './retrieve'
+import type { AskRequest, PlannedSearch, Resumption } from './request'
+import { orderOf, type Retrieved, retrieve, SEARCHES_AT_ONCE, sourcesOf } from './retrieve'
 import type { Generated, TracedPorts } from './trace'
 
 /** How often a turn asks the model, calls in between. */
 const MOST_STEPS = 6
 /** Calls of one step that run at once. */
 const AT_ONCE = 4
+/** Searches of a turn's tools, in all collections together. */
+const MOST_SEARCHES = 32
 /** How long a tool may take, in milliseconds. */
 const TOOL_MS = 30_000
 /** UTF-16 units of a result that a model is told. */
 const LONGEST_RESULT = 16_000
+/** Bytes that a search is worth running for. */
+const SMALLEST_RESULT = 300
 /** How long a call waits for its visitor, in milliseconds. */
 export const WAITING_MS = 15 * 60_000
 
@@ -65,6 +70,10 @@ export class ToolSteps {
   readonly #allowed: () => ReadonlySet<string>
   /** UTF-16 units that results may still take */
   #room: number
+  readonly #searching = new Gate(SEARCHES_AT_ONCE)
+  #searches = 0
+  /** what each search of this step may take of that: half of it in equal parts, so that another step has room */
+  #share = 0
   #steps = 0
   #waits = false
 
@@ -77,7 +86,8 @@ export class ToolSteps {
     signal: AbortSignal,
   ) {
     this.#request = request
-    this.#tools = request.tools ?? []
+    // The built-in model reads no prompt, so it could call nothing.
+    this.#tools = namespaceOf(request.model.model_name) === 'local' ? [] : (request.tools ?? [])
     this.#sources = sources
     this.#ports = ports
     this.#signal = signal
@@ -149,9 +159,11 @@ export class ToolSteps {
   async take({ text, calls }: Generated): Promise<ChatMessage[] | undefined> {
     if (!calls || !this.any || this.#steps >= MOST_STEPS) return undefined
     this.#steps += 1
-    const known = calls.map((call) => this.#known(call))
+    const known = calls.slice(0, MOST_CALLS).map((call) => this.#known(call))
     this.#room -= known.reduce((sum, call) => sum + call.arguments.length, 0)
     for (const call of known) this.#add(call)
+    const together = known.filter((call) => this.#toolOf(call)?.runs === 'search').length
+    this.#share = Math.floor(this.#room / (2 * together))
     const results = await mapFew(
       known.filter(({ awaits }) => !awaits),
       AT_ONCE,
@@ -257,17 +269,32 @@ export class ToolSteps {
       const both = [own, filter].filter(Boolean).map((each) => `(${each})`)
       return filter ? { ...search, params: { ...search.params, filter_by: both.join(' && ') } } : search
     })
-    const found = (await retrieve(searches, q, this.#ports)).map(
-      (each): Retrieved => ({ ...each, summary: { ...each.summary, q: filter ? filter : q } }),
-    )
+    if (this.#searches > 0 && this.#searches + searches.length > MOST_SEARCHES) {
+      return failed(id, 'Enough has been searched for this question. Answer from what was found.')
+    }
+    this.#searches += searches.length
+    const searchOne = async (search: PlannedSearch): Promise<Retrieved[]> =>
+      (await retrieve([search], q, this.#ports)).map((each) => ({
+        ...each,
+        summary: { ...each.summary, q: filter ?? q },
+      }))
+    const bytes = Math.min(model.max_bytes, LONGEST_RESULT, filter ? this.#room : this.#share)
+    if (bytes < SMALLEST_RESULT) return failed(id, 'There is no room for more. Answer from what was found.')
+    const found = (
+      await Promise.all(searches.map((search) => this.#searching.pass(() => searchOne(search))))
+    ).flat()
     const summaries = found.map(({ summary }) => summary)
     if (allFailed({ summaries })) return failed(id, 'The search failed.')
-    const bytes = Math.min(model.max_bytes, this.#room, LONGEST_RESULT)
-    const lists = sourcesOf(found, labels)
+    // A document that is asked for by its id is told even if the prompt has it.
+    const shown = new Set(filter ? [] : this.#sources.map(({ document }) => JSON.stringify(document)))
+    const all = sourcesOf(found, labels)
+    const lists = all.map((list) => list.filter(({ document }) => !shown.has(JSON.stringify(document))))
     const { sources } = fitSources(lists, q, bytes, familyOf(model.model_name), orderOf(searches))
     this.#sources.push(...sources)
     this.#ports.emit({ type: 'retrieval', passages: passagesOf(sources), searches: summaries })
-    return { type: 'tool_result', id, text: fencedDocuments(sources) }
+    const isKnown = lists.flat().length === 0 && all.flat().length > 0
+    const text = isKnown ? 'It found only what you have already.' : fencedDocuments(sources)
+    return { type: 'tool_result', id, text }
   }
 
   #cut(text: string): string {

@@ -180,7 +180,7 @@ export class Tracer {
   async #modelFor(purpose: GenerationRequest['purpose']): Promise<LanguageModel> {
     const ports = this.#ports
     if (purpose === 'answer' || purpose === 'task') return ports.answerer ?? ports.model
-    const isAside = purpose === 'standalone' || purpose === 'plan' || purpose === 'followups'
+    const isAside = purpose === 'standalone' || purpose === 'followups'
     return (isAside && (await this.#rewriter())) || ports.model
   }
 

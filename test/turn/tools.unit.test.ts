@@ -176,6 +176,36 @@ describe('the search of the assistant as a tool', () => {
     expect(ofType(events, 'citation')[0]).toMatchObject({ document_id: '9' })
   })
 
+  it('gives each search of a step its share, keeps room for another step, and repeats nothing', async () => {
+    const world = makeWorld({
+      speak: script(
+        calls(call('search', { query: 'one' }, 'a'), call('search', { query: 'two' }, 'b')),
+        calls(call('search', { query: 'three' }, 'c'), call('search', { query: 'four' }, 'd')),
+        says('Read.'),
+      ),
+    })
+    const text = (at: number) => `${at} `.repeat(400)
+    world.documents.films = Array.from({ length: 40 }, (_, at) => ({ id: String(at), text: text(at) }))
+    const model = config({ model_name: 'openai/gpt', api_key: 'k', max_bytes: 16_000 })
+    await take(world, using([SEARCH], { model }))
+    const told = resultsIn(world.asked.at(-1)!).map((result) => result.text)
+    const sizes = told.map(({ length }) => length)
+    expect(sizes.map((size) => size > 1_000)).toEqual([true, true, true, true])
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(4_000)
+    const ids = told.flatMap((json) => JSON.parse(json).map(({ id }: { id: string }) => id))
+    const prompt = /<Data>\n([\s\S]*?)\n\n<Question>/.exec(world.asked[0]!.messages.at(-1)!.content)![1]!
+    const first = JSON.parse(prompt).map(({ id }: { id: string }) => id)
+    // The two of a step run at once, so they may find the same.
+    expect(new Set([...first, ...ids]).size).toBe(first.length + new Set(ids).size)
+    expect(ids.slice(-2)).not.toContain(ids[0])
+  })
+
+  it('says so where it finds only what the model has already', async () => {
+    const world = makeWorld({ speak: script(calls(call('search', { query: 'Alien?' })), says('Read.')) })
+    await take(world, using([SEARCH]))
+    expect(resultsIn(world.asked[1]!)[0]?.text).toBe('It found only what you have already.')
+  })
+
   it('keeps its filter beside that of a document', async () => {
     const filters: unknown[] = []
     const world = makeWorld({
@@ -190,6 +220,32 @@ describe('the search of the assistant as a tool', () => {
     const document = tool({ name: 'document', runs: 'document', parameters: { type: 'object' } })
     await take(world, using([document], { searches }))
     expect(filters).toEqual(['a:1 || b:2', '(a:1 || b:2) && (id:=`ab`)'])
+  })
+
+  it('runs four searches at once and 32 in all, in all collections together, but each call at least once', async () => {
+    const [search] = asking().searches
+    const run = async (collections: number) => {
+      let [running, most] = [0, 0]
+      const six = Array.from({ length: 6 }, (_, at) => call('search', { query: `q${at}` }, `c${at}`))
+      const world = makeWorld({ speak: ({ mustAnswer }) => (mustAnswer ? says('Enough.') : calls(...six)) })
+      const wait = async () => {
+        running += 1
+        most = Math.max(most, running)
+        await new Promise((resolve) => setTimeout(resolve))
+        running -= 1
+      }
+      world.searching = (q) => (q.startsWith('q') ? wait() : undefined)
+      const events = await take(world, using([SEARCH], { searches: Array(collections).fill(search) }))
+      expect(events.at(-1)?.type).toBe('done')
+      const told = resultsIn(world.asked.at(-1)!).filter(({ failed }) => failed)
+      expect(told.map(({ text }) => text)).toContain(
+        'Enough has been searched for this question. Answer from what was found.',
+      )
+      return [world.searched.filter((q) => q.startsWith('q')).length, most]
+    }
+    expect(await run(1)).toEqual([32, 4])
+    expect(await run(5)).toEqual([30, 4])
+    expect(await run(40)).toEqual([40, 4])
   })
 
   it('says that it failed, and does not end the turn', async () => {

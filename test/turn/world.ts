@@ -42,6 +42,8 @@ export interface World {
   stores: () => Promise<Outcome<void>>
   /** runs a tool of the server */
   tool: (call: ToolCallPart, signal: AbortSignal) => Promise<Omit<ToolResultPart, 'type' | 'id'>>
+  /** what a search waits for */
+  searching: (q: string) => Promise<void> | undefined
   called: ToolCallPart[]
   searched: string[]
   asked: GenerationRequest[]
@@ -71,6 +73,7 @@ export const makeWorld = (parts: Partial<World> = {}): World => ({
   refuse: () => undefined,
   stores: async () => ({ ok: true, value: undefined }),
   tool: async () => ({ text: 'done' }),
+  searching: () => undefined,
   called: [],
   searched: [],
   asked: [],
@@ -131,8 +134,9 @@ const ports = (world: World, events: TurnEventBody[]): TurnPorts => ({
   },
   rewriter: async () => world.rewriter,
   search: ({ objectId }, params) =>
-    attempt(() => {
+    attempt(async () => {
       world.searched.push(params.q!)
+      await world.searching(params.q!)
       const refusal = world.refuse(objectId, params)
       if (refusal) throw refusal
       const found = world.documents[objectId]

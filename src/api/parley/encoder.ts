@@ -67,8 +67,8 @@ export function logEncoder(): Pick<TurnEncoder, 'encode'> {
     const { passages, searches, cut } = event
     const turn = { passages, summaries: searches, ...(results && { results }) }
     results = undefined
-    const further = searches.flatMap(({ collection, q, found, again }) =>
-      q === undefined ? [] : { collection, q, found, again },
+    const further = searches.flatMap(({ collection, q, found }) =>
+      q === undefined ? [] : { collection, q, found },
     )
     return {
       replies: askedReplies(turn, asked?.turn === event.turn ? asked.question : undefined),

@@ -373,7 +373,6 @@ export const eventData = {
           collection: v.string(),
           q: v.string(),
           found: v.optional(Count),
-          again: maybe(v.boolean(), 'It was asked for once the model had read what was found before'),
         }),
       ),
       'Searches that the model asked for. Their replies are the last ones',

@@ -573,7 +573,7 @@ export const assistantEntries = once(() => ({
   ),
   retrieval: maybe(
     v.picklist(['plain', 'agentic']),
-    'Whether the model may ask for further searches: it splits a question, and asks once more for what is missing. Absent: `plain`',
+    '`agentic`: the model may ask for further searches, as if `search` stood in `tools`. Absent: `plain`',
   ),
   minimum_support: maybe(
     v.pipe(v.number(), v.minValue(0), v.maxValue(1)),

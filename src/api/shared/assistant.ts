@@ -11,7 +11,7 @@ import { isTextFile, MOST_PICTURES } from '../../lib/text-file'
 import type { AnswerForm, ConversationModelConfig } from '../../models/language-model'
 import { namespaceOf, requireFormOf } from '../../models/providers'
 import { acceptedBy } from '../../models/sampling'
-import type { Assistant } from '../../registry/assistants'
+import { type Assistant, toolNamesOf } from '../../registry/assistants'
 import { type Tool, toolsOf } from '../../tools/tool'
 import { hasGuardrail } from '../../turn/answer'
 import { unknownConversation } from '../../turn/errors'
@@ -113,7 +113,7 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
   record.question = question
   const [retrievals, own] = await Promise.all([
     planRetrieval(env, access, assistant, changes),
-    assistant.tools ? toolsOf(env, assistant.tools) : [],
+    toolsOf(env, toolNamesOf(assistant)),
   ])
   const tools = [...own, ...(asked.tools ?? [])]
   const model = await modelOf(env, access, assistant, changes)
@@ -143,7 +143,6 @@ export async function askAssistant(asked: AssistantQuestion): Promise<AssistantA
     ...(asked.form && { form: asked.form }),
     // Text beside the JSON would break it.
     suggests: !asked.form && (asked.suggests ?? assistant.followups),
-    ...(assistant.retrieval === 'agentic' && { looksAgain: true as const }),
     ...(assistant.minimum_support !== undefined && {
       support: { minimum: assistant.minimum_support, below: assistant.below_support ?? ('warn' as const) },
     }),

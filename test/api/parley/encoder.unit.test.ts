@@ -147,7 +147,7 @@ describe('an event as bytes', () => {
   })
 
   it('names what a model asked to search for, and shows its reply with that', () => {
-    const further = { collection: 'docs', q: 'And how wide?', found: 1, again: true as const }
+    const further = { collection: 'docs', q: 'And how wide?', found: 1 }
     const searches = [{ collection: 'docs', found: 2 }, further]
     const reply = (q: string): SearchReply => ({
       result: { ...REPLY.result, request_params: { collection_name: 'docs', first_q: q, per_page: 10, q } },

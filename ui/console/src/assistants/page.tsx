@@ -250,9 +250,9 @@ function AssistantForm({ name, body, choices, stored, saved }: FormProps) {
       {check('search', 'Let its pages search while somebody types')}
       {check('attachments', 'Take texts and PDFs with a question')}
       <CheckField
-        label="Let the model ask for further searches, at the price of two calls"
+        label="Let the model search again where the first search is not enough"
         checked={draft.retrieval === 'agentic'}
-        change={(looksAgain) => set({ retrieval: looksAgain ? 'agentic' : 'plain' })}
+        change={(isAgentic) => set({ retrieval: isAgentic ? 'agentic' : 'plain' })}
       />
       {choice('people', 'How visitors reach people', Object.entries(WAYS))}
       {draft.people !== '' && (

@@ -1,9 +1,9 @@
 /**
- * What a second look finds and costs (`retrieval: "agentic"`): `npm run bench second-look`.
+ * What `retrieval: "agentic"` finds and costs: `npm run bench agentic`.
  *
  * Questions of bench/quality/ are joined to questions of two and three parts, each of which other documents answer. A scripted model
- * stands in for a good planner, which splits each question at its seams and asks once more for what is missing, and for a
- * careless one, which asks for something else. So the figures are bounds: a real model lies between them.
+ * stands in for a good one, which searches for each part whose document it was not shown, and for a careless one, which
+ * searches for something else. So the figures are bounds: a real model lies between them.
  */
 import { existsSync } from 'node:fs'
 import { createServer } from 'node:http'
@@ -22,31 +22,45 @@ function joined(questions, of) {
 
 const isAnswered = ({ documents }, ids) => documents.some((id) => ids.includes(id))
 
-/** A model that knows the parts of each question. What it is named says how it plans. */
-async function startPlanner(partsOf) {
-  const plans = {
-    good: (parts, found) =>
-      found ? parts.filter((part) => !isAnswered(part, found)) : parts.length > 1 ? parts : [],
-    careless: (_parts, found) =>
+/** A model that knows the parts of each question. What it is named says what it searches for. */
+async function startModel(partsOf) {
+  const searches = {
+    good: (parts, ids) => (parts.length > 1 ? parts.filter((part) => !isAnswered(part, ids)) : []),
+    careless: () =>
       ['history of it', 'what else is there', 'an overview', 'common mistakes'].map((question) => ({
-        question: found ? `${question} once more` : question,
+        question,
       })),
   }
+  /** ids of the documents that it was last shown, by question */
+  const shown = new Map()
   const server = createServer(async (request, response) => {
     let body = ''
     for await (const bytes of request) body += bytes
-    const { model, messages } = JSON.parse(body)
-    const prompt = messages.at(-1).content
-    const [, question] = /<Question>\n([^\n]*)\n\n<Searches>/.exec(prompt) ?? []
-    const [, data] = /<Data>\n([\s\S]*?)\n\n<Question>/.exec(prompt) ?? []
-    const found = data && JSON.parse(data).map(({ id }) => id)
-    const searches = question && plans[model](partsOf.get(question), found)
-    const content = searches?.map((part) => part.question).join('\n') || (question ? 'NONE' : 'An answer.')
+    const { model, messages, tools } = JSON.parse(body)
+    const prompt = messages.find(({ content }) => content?.includes('<Question>'))?.content ?? ''
+    const [, data = '[]'] = /<Data>\n([\s\S]*?)\n\n<Question>/.exec(prompt) ?? []
+    const [, question] = /<Question>\n([^\n]*)\n/.exec(prompt) ?? []
+    const replies = messages.filter(({ role }) => role === 'tool')
+    const lists = [data, ...replies.map(({ content }) => content)].filter((text) => text.startsWith('['))
+    const ids = lists.flatMap((json) => JSON.parse(json).map(({ id }) => id))
+    shown.set(question, ids)
+    // It asks at most twice, and no more than four things at once.
+    const rounds = messages.filter(({ tool_calls }) => tool_calls).length
+    const asked =
+      tools && question && rounds < 2 ? searches[model](partsOf.get(question), ids).slice(0, 4) : []
+    const calls = asked.map(({ question }, at) => ({
+      id: `call-${rounds}-${at}`,
+      type: 'function',
+      function: { name: 'search', arguments: JSON.stringify({ query: question }) },
+    }))
+    const message = calls.length > 0 ? { content: '', tool_calls: calls } : { content: 'An answer.' }
     response.setHeader('content-type', 'application/json')
-    response.end(JSON.stringify({ choices: [{ message: { content }, finish_reason: 'stop' }] }))
+    response.end(
+      JSON.stringify({ choices: [{ message, finish_reason: calls.length > 0 ? 'tool_calls' : 'stop' }] }),
+    )
   })
   await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
-  return { url: `http://127.0.0.1:${server.address().port}`, stop: () => server.close() }
+  return { url: `http://127.0.0.1:${server.address().port}`, shown, stop: () => server.close() }
 }
 
 const WAYS = [
@@ -55,7 +69,7 @@ const WAYS = [
   ['agentic', 'careless'],
 ]
 
-export async function benchSecondLook(server) {
+export async function benchAgentic(server) {
   await prepare(server)
   const asked = []
   for (const [name, set] of Object.entries(SETS)) {
@@ -69,12 +83,14 @@ export async function benchSecondLook(server) {
     for (const of of [1, 2, 3])
       for (const each of joined(questions, of)) asked.push({ ...each, of, set: name })
   }
-  const planner = await startPlanner(new Map(asked.map(({ question, parts }) => [question, parts])))
+  const model = await startModel(new Map(asked.map(({ question, parts }) => [question, parts])))
   const post = (path, method, body) => call(server, path, { method, body: JSON.stringify(body) })
   for (const id of ['good', 'careless']) {
-    const model = { id, model_name: `openai/${id}`, api_key: 'sk', openai_url: planner.url }
     await post('/conversations/models', 'POST', {
-      ...model,
+      id,
+      model_name: `openai/${id}`,
+      api_key: 'sk',
+      openai_url: model.url,
       history_collection: 'history',
       max_bytes: 16_384,
     })
@@ -87,7 +103,7 @@ export async function benchSecondLook(server) {
         })
   }
   console.log(
-    '| parts | questions | retrieval | all documents in the prompt | of the parts | calls | searches | tokens |',
+    '| parts | questions | retrieval | all documents seen | of the parts | calls | searches | tokens |',
   )
   console.log('| --- | --- | --- | --- | --- | --- | --- | --- |')
   for (const of of [1, 2, 3]) {
@@ -101,9 +117,7 @@ export async function benchSecondLook(server) {
         const [{ trace }] = JSON.parse(
           await call(server, `/conversations/${turn.conversation_id}/trace`),
         ).turns
-        const { prompt } = trace.calls.find(({ purpose }) => purpose === 'answer')
-        const [, data] = /<Data>\n([\s\S]*?)\n\n<Question>/.exec(prompt.at(-1).content)
-        const ids = JSON.parse(data).map((document) => document.id)
+        const ids = model.shown.get(question)
         const right = parts.filter((part) => isAnswered(part, ids)).length
         sums.all += right === parts.length ? 1 : 0
         sums.parts += right / parts.length
@@ -119,5 +133,5 @@ export async function benchSecondLook(server) {
       )
     }
   }
-  planner.stop()
+  model.stop()
 }
