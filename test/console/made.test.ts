@@ -149,7 +149,7 @@ test('an assistant is made, and shown beside a preview that asks with the key of
   await choose(screen.getByLabelText('Model'), 'docs')
   await type(screen.getByLabelText('First questions, one a line'), `${QUESTION}\n\n  And then? `)
   await type(screen.getByLabelText('Allowed websites (one per line)'), 'https://www.example.com')
-  await click(screen.getByLabelText(/^Let the model ask for further searches/))
+  await click(screen.getByLabelText(/^Let the model search again/))
   await expectSound('new assistant')
   await click(await button('Save'))
   await screen.findByRole('heading', { name: 'guide', level: 1 })
