@@ -19,7 +19,7 @@ import { findResource } from '../db/resources'
 import { deleteTurn, findTurn, type StoredTurn, turnsBetween } from '../db/turns'
 import { coded, unwrap } from '../errors'
 import { once } from '../lib/once'
-import { textOf } from '../lib/parts'
+import { fromStored, textOf } from '../lib/parts'
 import { historyStore } from '../registry/engines'
 import { findModel } from '../registry/models'
 import { memoryHistory, storeNew, TTL } from '../registry/resources'
@@ -27,6 +27,7 @@ import type { Origin } from '../search/fault-log'
 import type { StoredMessage } from '../search/types'
 import { unknownTurn } from '../turn/errors'
 import type { HistoryMessage, Reading } from '../turn/events'
+import { callsOf } from '../turn/fold'
 import { type TranscriptMessage, toHistory, transcriptOf } from '../turn/look-back'
 import type { Asker, AskRequest } from '../turn/request'
 import { conversationObject, type SaidMessage } from './conversation-object'
@@ -403,7 +404,7 @@ export async function findMessage(
   if (before !== undefined) return (await beforeTurns(env, memoryId, before + 1))[before]
   const row = await findMessageTurn(env.DB, memoryId, turn, Date.now())
   if (row === undefined) return undefined
-  return trace === undefined ? messageOf(row) : tracesOf(row)[trace]
+  return trace === undefined ? messageOf(row) : tracesOf(row).find((each) => each.trace === trace)
 }
 
 /** The traces of a message, by their numbers. */
@@ -607,12 +608,33 @@ export function messageOf(row: MessageTurn): MessageView {
   }
 }
 
+/** The place of the first trace that is a call of a tool. Those that clients added have smaller ones. */
+const FIRST_CALL = 100_000
+
+/** The calls of tools in a turn, which OpenSearch's agents keep as traces, and the traces that clients added. */
 function tracesOf(row: MessageTurn): MessageView[] {
+  const { conversationId: memoryId, turn, createdAt: created } = row
+  const calls = callsOf(fromStored(row.answer, row.parts)).map(
+    ({ name, arguments: input, result: response }, at): MessageView => ({
+      memoryId,
+      turn,
+      trace: FIRST_CALL + at,
+      traceNumber: at + 1,
+      input,
+      response,
+      origin: name,
+      version: 1,
+      created,
+    }),
+  )
   const list = row.traces === null ? [] : v.parse(v.array(Trace()), JSON.parse(row.traces))
-  return list.map(
-    ({ input, response, prompt_template, origin, additional_info, trace_number, created }, trace) => ({
-      memoryId: row.conversationId,
-      turn: row.turn,
+  const added = list.map(
+    (
+      { input, response, prompt_template, origin, additional_info, trace_number, created },
+      trace,
+    ): MessageView => ({
+      memoryId,
+      turn,
       trace,
       traceNumber: trace_number,
       input,
@@ -624,4 +646,5 @@ function tracesOf(row: MessageTurn): MessageView[] {
       created,
     }),
   )
+  return [...calls, ...added]
 }

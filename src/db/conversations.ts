@@ -495,7 +495,7 @@ export async function forgetDeletedModels(db: Database, now: number): Promise<vo
 
 export type MessageTurn = Pick<
   RowOf<typeof turns>,
-  'conversationId' | 'turn' | 'question' | 'answer' | 'createdAt'
+  'conversationId' | 'turn' | 'question' | 'answer' | 'parts' | 'createdAt'
 > & {
   /** JSON of MessageDetails; null: none */
   more: string | null
@@ -524,7 +524,7 @@ export const pageOfConversations = (
   )
 
 const MESSAGES =
-  raw(`SELECT conversation_id AS conversationId, turn, question, answer, created_at AS createdAt,
+  raw(`SELECT conversation_id AS conversationId, turn, question, answer, parts, created_at AS createdAt,
   json_extract(trace, '$.message') AS more, json_extract(trace, '$.traces') AS traces FROM turns`)
 
 /** Turns of a conversation by their numbers. @param order of the numbers */

@@ -261,6 +261,60 @@ describe('a call', () => {
   })
 })
 
+it('is read again through every protocol, none of which shows a secret', async () => {
+  script = ['Give me its number.']
+  const [, { conversation_id: id }] = await ask({ question: 'Where is my order?' })
+  script = ['Where is order 7?', { orders: { id: '7' } }, 'It was sent.']
+  const [, { turn }] = await ask({
+    conversation_id: id,
+    question: 'It is number 7.',
+  })
+  const admin = { key: null, headers: { authorization: 'Bearer xyz' } }
+  const read = async (path: string, options = {}) => {
+    const [status, body] = await call('GET', path, options)
+    expect([path, status]).toEqual([path, 200])
+    expect(JSON.stringify(body)).not.toContain('very-secret')
+    return body
+  }
+  const called = { name: 'orders', title: 'Find an order', arguments: '{"id":"7"}' }
+  expect((await read(`/conversations/${id}`)).turns[1]).toMatchObject({
+    answer: 'It was sent.',
+    calls: [called],
+  })
+  // OpenSearch's agents keep what their tools did as traces of a message.
+  const memory = '/_plugins/_ml/memory'
+  const { messages } = await read(`${memory}/${id}/messages`)
+  expect(messages.map(({ response }: { response: string }) => response)).toEqual([
+    'Give me its number.',
+    'It was sent.',
+  ])
+  const { traces } = await read(`${memory}/message/${messages[1].message_id}/traces`)
+  expect(traces).toEqual([
+    expect.objectContaining({
+      parent_message_id: messages[1].message_id,
+      trace_number: 1,
+      origin: 'orders',
+      input: '{"id":"7"}',
+      response: expect.stringContaining('"state":"sent"'),
+    }),
+  ])
+  expect(await read(`${memory}/message/${traces[0].message_id}`)).toEqual(traces[0])
+  expect((await read(`${memory}/message/${messages[0].message_id}/traces`)).traces).toEqual([])
+  const { output } = await read(`/v1/responses/resp_${id}.${turn}`, admin)
+  expect(JSON.stringify(output)).toContain('It was sent.')
+  const { data } = await read(`/v1/conversations/${id}/items?order=asc`, admin)
+  expect(data.at(-1)).toMatchObject({ role: 'assistant', content: [{ text: 'It was sent.' }] })
+  const ui = await read(`/ui/shop/${id}/messages`)
+  expect(ui.at(-1).parts).toContainEqual(
+    expect.objectContaining({ type: 'dynamic-tool', toolName: 'orders', state: 'output-available' }),
+  )
+  expect((await read(`/deep-chat/shop/${id}`)).at(-1)).toMatchObject({ text: 'It was sent.' })
+  const found = await read(`/collections/history/documents/search?q=*&filter_by=conversation_id:=${id}`)
+  expect(found.hits.map(({ document }: { document: { message: string } }) => document.message)).toContain(
+    'It was sent.',
+  )
+})
+
 describe('a call that waits', () => {
   const wait = async (name = 'book', given: object = { at: '19:00', guests: 2 }) => {
     script = [{ [name]: given }]
