@@ -20,10 +20,11 @@ import {
   isBool,
   isNumber,
   isString,
-  normColumn,
   type StoredSchema,
   scalarColumn,
 } from '../search/schema/layout'
+import { rulesOf } from '../search/text/query'
+import { normalForm } from '../search/text/terms'
 import type { Field } from '../search/types'
 
 /** Properties with a metadata index, as `npm run deploy` creates them (scripts/deploy/names.mjs). */
@@ -48,8 +49,8 @@ const NO_NUMBER = 0
 const META_KEY = 'vector_labels'
 
 /** A string's normal form as a label: its first bytes, cut between characters. */
-function stringLabel(norm: string | null): string {
-  if (norm === null || norm === '') return NO_STRING
+function stringLabel(norm: string): string {
+  if (norm === '') return NO_STRING
   if (norm.length * 3 <= STRING_BYTES) return norm
   const bytes = new Uint8Array(STRING_BYTES)
   const { read } = new TextEncoder().encodeInto(norm, bytes)
@@ -97,27 +98,28 @@ export const writeLabelling = (sql: SqlStorage, labelling: Labelling): void =>
  * Documents' labels, by sequence number.
  * @returns nothing for a collection without fields to filter by
  */
-export function readLabels(sql: SqlStorage, seqs: number[]): Map<number, Labels> {
+export function readLabels(sql: SqlStorage, schema: StoredSchema, seqs: number[]): Map<number, Labels> {
   const labelling = readLabelling(sql)
   const chosen = PROPERTIES.filter((property) => labelling[property] !== undefined)
   if (chosen.length === 0) return new Map()
   const columns = chosen.map((property) => {
     const slot = { slot: labelling[property]! }
-    const column = isStringProperty(property) ? normColumn(slot) : scalarColumn(slot)
-    return `(SELECT ${column} FROM ${columnsTable(slot)} WHERE seq = j.value) AS ${property}`
+    return `(SELECT ${scalarColumn(slot)} FROM ${columnsTable(slot)} WHERE seq = j.value) AS ${property}`
   })
   const rows = sql.exec<{ seq: number } & Record<string, string | number | null>>(
     `SELECT j.value AS seq, ${columns.join(', ')} FROM json_each(?) j`,
     JSON.stringify(seqs),
   )
+  const fieldOf = (property: Property) =>
+    schema.fields.find(({ name }) => schema.slots[name]?.slot === labelling[property])
+  const rules = new Map(chosen.map((property) => [property, rulesOf(schema, fieldOf(property))]))
   const labels = new Map<number, Labels>()
   for (const row of rows) {
-    const values = PROPERTIES.map((property) => [
-      property,
-      isStringProperty(property)
-        ? stringLabel((row[property] as string | null | undefined) ?? null)
-        : (row[property] ?? NO_NUMBER),
-    ])
+    const values = PROPERTIES.map((property) => {
+      const value = row[property] ?? null
+      if (!isStringProperty(property)) return [property, value ?? NO_NUMBER]
+      return [property, stringLabel(value === null ? '' : normalForm(String(value), rules.get(property)!))]
+    })
     labels.set(row.seq, Object.fromEntries(values) as Labels)
   }
   return labels

@@ -82,6 +82,7 @@ export class VectorMirror implements VectorIndexes {
   readonly outbox: VectorOutbox
   /** slots for which a search wanted a filter */
   readonly #wanted = new Set<number>()
+  #schema: StoredSchema | undefined
   #sql: SqlStorage
   #env: Cloudflare.Env
   #objectId: string
@@ -149,6 +150,7 @@ export class VectorMirror implements VectorIndexes {
 
   /** Chooses the fields that become labels. Belongs in the transaction that changes the schema. */
   describe(schema: StoredSchema): void {
+    this.#schema = schema
     if (this.#env.VECTORS !== 'vectorize' || !schema.fields.some(isVector)) return
     const old = readLabelling(this.#sql)
     const chosen = chooseLabels(schema, old)
@@ -166,11 +168,15 @@ export class VectorMirror implements VectorIndexes {
   /** Runs `write`, and queues the document's vectors if that changed their labels. */
   rewrite(seq: number, write: () => void): void {
     const fields = this.outbox.fields().filter(({ retired, labelled }) => labelled && !retired)
-    const before = fields.length === 0 ? undefined : readLabels(this.#sql, [seq]).get(seq)
+    const before = fields.length === 0 ? undefined : this.#labelsOf([seq]).get(seq)
     write()
-    if (before === undefined || sameLabels(before, readLabels(this.#sql, [seq]).get(seq) ?? {})) return
+    if (before === undefined || sameLabels(before, this.#labelsOf([seq]).get(seq) ?? {})) return
     for (const { slot } of fields) this.outbox.markLabels(slot, seq)
     this.#wake()
+  }
+
+  #labelsOf(seqs: number[]): Map<number, Labels> {
+    return this.#schema === undefined ? new Map() : readLabels(this.#sql, this.#schema, seqs)
   }
 
   /** Queues the removal of a slot's vectors from Vectorize. */
@@ -386,7 +392,7 @@ export class VectorMirror implements VectorIndexes {
    * Vectors as Vectorize should have them, by sequence number. A zero vector has no direction, and a cosine index cannot hold it.
    */
   read(slot: number, seqs: number[]): Map<number, Kept> {
-    const labels = readLabels(this.#sql, seqs)
+    const labels = this.#labelsOf(seqs)
     const rows = this.#sql.exec<{ seq: number; vector: ArrayBuffer }>(
       `SELECT seq, vector FROM vectors_${slot} WHERE seq IN (SELECT value FROM json_each(?))`,
       JSON.stringify(seqs),

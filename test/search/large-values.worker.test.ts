@@ -9,6 +9,7 @@ import { importAll, newCollection } from './object'
 const FACETS = [
   { name: 'tags', type: 'string[]', facet: true },
   { name: 'tag', type: 'string', facet: true, optional: true },
+  { name: 'secret', type: 'string', facet: true, store: false, optional: true },
 ]
 
 it('a long list is filtered and counted by each of its elements', async () => {
@@ -29,16 +30,19 @@ it('a long list is filtered and counted by each of its elements', async () => {
   expect(await found('tags:=`tag 60000`')).toEqual(['long'])
 })
 
-it('a value whose row would be too long is refused, and the rest is imported', async () => {
+it('values whose row would be too long are refused, and the rest is imported', async () => {
   const object = await newCollection(FACETS)
   const long = 'a'.repeat(1_200_000)
   const results = await importAll(object, [
     { id: 'list', tags: [long] },
     { id: 'single', tags: [], tag: long },
+    { id: 'both', tags: [], tag: long, secret: long },
     { id: 'good', tags: ['b'] },
   ])
-  const refused = { success: false, code: 400, error: expect.stringContaining('at most 995000 bytes') }
-  expect(results).toMatchObject([refused, refused, { success: true }])
+  const refused = { success: false, code: 400, error: expect.stringContaining('at most 1990000 bytes') }
+  expect(results).toMatchObject([{ success: true }, { success: true }, refused, { success: true }])
+  const { hits } = unwrap(await object.search({ q: '*', filter_by: 'tag:a*' }))
+  expect(hits!.map(({ document }) => document.id)).toEqual(['single'])
 })
 
 it('a document with more references than fit is refused, not a fault of the server', async () => {

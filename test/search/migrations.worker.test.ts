@@ -86,3 +86,33 @@ it('an object that has its tables keeps them as they are', async () => {
     },
   )
 })
+
+it('a collection that has the normal forms of its strings is written, searched and altered as if it had none', async () => {
+  const fields = [
+    { name: 'tag', type: 'string', facet: true },
+    { name: 'tags', type: 'string[]', facet: true },
+  ]
+  const things = await makeCollection(fields, [{ id: 'a', tag: 'Wolf', tags: ['One'] }])
+  await runInDurableObject(
+    env.COLLECTION.get(env.COLLECTION.idFromName(things.objectId)),
+    (_, { storage: { sql } }) => {
+      sql.exec('ALTER TABLE columns ADD COLUMN n0 TEXT')
+      sql.exec("UPDATE columns SET n0 = 'wolf'")
+      sql.exec('ALTER TABLE values_1 ADD COLUMN norm TEXT')
+    },
+  )
+  await abortAllDurableObjects()
+  const object = collectionObject(env, things.objectId)
+  await object.write(JSON.stringify({ id: 'b', tag: 'Fox', tags: ['Two'] }), { action: 'create' })
+  const ids = async (filter_by: string) => {
+    const found = await object.search({ q: '*', filter_by })
+    return found.ok && idsOf(found.value as never)
+  }
+  expect(await ids('tag:=[wolf, fox]')).toEqual(['b', 'a'])
+  expect(await ids('tags:=two')).toEqual(['b'])
+  const gone = await object.alter({ fields: fields.map(({ name }) => ({ name, drop: true })) })
+  expect(gone).toMatchObject({ ok: true })
+  expect(await object.alter({ fields: [fields[0]] })).toMatchObject({ ok: true })
+  for (let step = await object.reindex(); !step.done; ) step = await object.reindex()
+  expect(await ids('tag:=wolf')).toEqual(['a'])
+})

@@ -189,6 +189,7 @@ describe('a filter', () => {
             const seqs = collection.sql.exec<{ seq: number }>('SELECT seq FROM documents').toArray()
             const labels = readLabels(
               collection.sql,
+              collection.store.schema,
               seqs.map(({ seq }) => seq),
             )
             for (const filterBy of filters) {

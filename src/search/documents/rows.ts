@@ -3,11 +3,9 @@ import { ApiError } from '../../errors'
 import { once } from '../../lib/once'
 import { readExactObject } from '../../lib/stored-json'
 import { bindable } from '../fragment'
-import { type FieldSlot, normColumn, type StoredSchema, scalarColumn, valuesTable } from '../schema/layout'
+import { type FieldSlot, longitudeColumn, scalarColumn, valuesTable } from '../schema/layout'
 import type { FieldPlan, Plan } from '../schema/plan'
 import { leaves, replace } from '../schema/values'
-import { rulesOf } from '../text/query'
-import { normalForm } from '../text/terms'
 import type { Document } from '../types'
 import type { Draft } from './document'
 import { keysOf } from './join-keys'
@@ -69,17 +67,11 @@ export function stored(text: string): string {
   return text
 }
 
-/**
- * The values of a row besides those of `stored`. A string that is filtered or counted is in its row twice, the second time in the
- * form that is compared.
- * @throws ApiError 400 when they are too long for a row; nothing has been written then
- */
-function fitting<V extends SqlStorageValue | bigint>(row: V[]): V[] {
+/** @throws ApiError 400 when the values are too long for a row; nothing has been written then */
+function fitting(row: SqlStorageValue[]): SqlStorageValue[] {
   let texts = 0
   for (const value of row) if (typeof value === 'string') texts += value.length
-  if (texts * 3 > MAX_BYTES && isTooLong(JSON.stringify(row))) {
-    throw tooLong('A text to filter or count by', MAX_BYTES / 2)
-  }
+  if (texts * 3 > MAX_BYTES && isTooLong(JSON.stringify(row))) throw tooLong()
   return row
 }
 
@@ -119,18 +111,19 @@ export function bodiesOf(draft: Draft, plan: Plan): { body: string; unstored: st
 function statementsFor(plan: Plan): Statements {
   return {
     insertColumns: plan.columns.map(({ table, fields }) => {
-      const names = fields.flatMap(({ slot, pair }) =>
-        pair
-          ? [scalarColumn(slot as FieldSlot), normColumn(slot as FieldSlot)]
+      const names = fields.flatMap(({ slot, kind }) =>
+        kind === 'geopoint'
+          ? [scalarColumn(slot as FieldSlot), longitudeColumn(slot as FieldSlot)]
           : [scalarColumn(slot as FieldSlot)],
       )
       return new RowInsert(`INSERT OR REPLACE INTO ${table} (seq, ${names.join(', ')})`, names.length + 1)
     }),
-    insertValues: plan.lists.map(
-      ({ slot }) =>
-        `INSERT INTO ${valuesTable(slot as FieldSlot)} (seq, pos, value, norm)
-         SELECT ?1, key + ?3, value->>0, value->>1 FROM json_each(?2)`,
-    ),
+    insertValues: plan.lists.map(({ slot, kind }) => {
+      const [columns, values] =
+        kind === 'geopoint' ? ['value, norm', 'value->>0, value->>1'] : ['value', 'value']
+      return `INSERT INTO ${valuesTable(slot as FieldSlot)} (seq, pos, ${columns})
+         SELECT ?1, key + ?3, ${values} FROM json_each(?2)`
+    }),
   }
 }
 
@@ -158,11 +151,9 @@ export function textOf(plan: FieldPlan, draft: Draft): string | undefined {
 /** The value of a column. A BigInt is a 64-bit whole number that a double cannot hold. */
 type Cell = string | number | bigint | null
 
-/** `s<slot>` (and `n<slot>`) of a value, or `value` and `norm` of an element of a list. */
-function cells(plan: FieldPlan, value: unknown, schema: StoredSchema): Cell[] {
-  if (plan.kind === 'string') {
-    return typeof value === 'string' ? [value, normalForm(value, rulesOf(schema, plan.field))] : [null, null]
-  }
+/** `s<slot>` of a value, or an element of a list. A place has two cells. */
+function cells(plan: FieldPlan, value: unknown): Cell[] {
+  if (plan.kind === 'string') return [typeof value === 'string' ? value : null]
   if (plan.kind === 'geopoint') {
     const point = Array.isArray(value) ? value.map(double) : []
     return typeof point[0] === 'number' && typeof point[1] === 'number' ? [point[0], point[1]] : [null, null]
@@ -176,14 +167,14 @@ function cells(plan: FieldPlan, value: unknown, schema: StoredSchema): Cell[] {
 const double = (value: unknown): unknown => (typeof value === 'bigint' ? Number(value) : value)
 
 /** The cells of a field with one value. */
-const scalarOf = (plan: FieldPlan, draft: Draft, schema: StoredSchema): Cell[] =>
-  cells(plan, writtenValues(plan, draft)[0], schema)
+const scalarOf = (plan: FieldPlan, draft: Draft): Cell[] => cells(plan, writtenValues(plan, draft)[0])
 
-/** The cells of a list field, one array for each element. */
-const listOf = (plan: FieldPlan, draft: Draft, schema: StoredSchema): Cell[][] =>
+/** The elements of a list field; of places, pairs. */
+const listOf = (plan: FieldPlan, draft: Draft): (Cell | Cell[])[] =>
   writtenValues(plan, draft)
-    .map((value) => cells(plan, value, schema))
+    .map((value) => cells(plan, value))
     .filter(([value]) => value !== null)
+    .map((pair) => (pair.length === 1 ? pair[0]! : pair))
 
 // =============================================================================
 // Writes the rows of documents: the documents themselves, and their typed values. New documents are buffered, to be
@@ -210,7 +201,6 @@ export class DocumentRows {
 
   constructor(
     private readonly sql: SqlStorage,
-    private readonly schema: StoredSchema,
     private readonly plan: Plan,
   ) {
     this.#statements = statementsFor(plan)
@@ -220,10 +210,10 @@ export class DocumentRows {
   values(seq: number, draft: Draft) {
     const rows = this.plan.columns.map(({ fields }) => {
       const row: SqlStorageValue[] = [seq]
-      for (const plan of fields) row.push(...scalarOf(plan, draft, this.schema).map(bindable))
+      for (const plan of fields) row.push(...scalarOf(plan, draft).map(bindable))
       return fitting(row)
     })
-    const lists = this.plan.lists.map((plan) => listOf(plan, draft, this.schema).map(fitting))
+    const lists = this.plan.lists.map((plan) => listOf(plan, draft))
     const keys = this.plan.keyed.map((plan) => [plan.name, keysOf(plan, draft)] as const)
     return {
       seq,

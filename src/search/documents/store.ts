@@ -164,7 +164,7 @@ export class Store {
     this.#former = former
     this.#readable = readable(searched)
     this.#plan = planOf(schema, former)
-    this.#rows = new DocumentRows(this.sql, schema, this.#plan)
+    this.#rows = new DocumentRows(this.sql, this.#plan)
     const plan = former === undefined ? this.#plan : planOf(searched)
     this.#texts = [new TextEntries(this.sql, searched, plan)]
     if (former?.texts) this.#texts.push(new TextEntries(this.sql, schema, this.#plan, NEXT))

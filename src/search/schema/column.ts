@@ -16,7 +16,7 @@ import {
   isGeopolygon,
   isInt64,
   isString,
-  normColumn,
+  longitudeColumn,
   type StoredSchema,
   scalarColumn,
   valuesTable,
@@ -91,7 +91,7 @@ export class Column {
     }
     const [position, longitude] = [
       this.isList ? 'pos' : '0',
-      this.isList ? 'norm' : normColumn(this.schema.slots[field.name]!),
+      this.isList ? 'norm' : longitudeColumn(this.schema.slots[field.name]!),
     ]
     const short = this.isText ? `iif(octet_length(${value}) > ${LONG_BYTES}, NULL, ${value})` : exact
     const among = some === undefined ? 'seq BETWEEN ? AND ?' : 'seq IN (SELECT value FROM json_each(?))'

@@ -10,7 +10,7 @@
  *     terms(term)                               the words of word_index, for typos (api/opensearch/query.ts)
  *     columns(seq, s3, s4, n4, ...)             typed scalars: what filters, sorts and facets read; a row a document
  *     columns_1(seq, s47, ...)                  the same for slots 45 to 89, and so on: SQLite allows 100 columns a table
- *     values_5(seq, pos, value, norm)           a table for each array field that is filtered or faceted
+ *     values_5(seq, pos, value)                 a table for each array field that is filtered or faceted
  *     packed_columns(block, slot, packed)       values of 4,096 documents in one row, once they were read (column.ts)
  *     vectors_7(seq, vector)                    a table for each vector field: little-endian float32
  *     packed_7(seq, count, vectors)             the same as int8, in blocks (vectors/packed-vectors.ts)
@@ -22,9 +22,10 @@
  *
  * Each field has a *slot*, a number that is never reused. So a dropped field and a new one of the same name never
  * share values. Text columns are created in advance (FTS5 cannot add any), scalar columns when a field is added. Long
- * strings have no scalar column: filters on them query word_index and then compare the document itself. String facets
- * have two columns, the value and its normal form. Geopoints have two as well: latitude in `s`, longitude in `n`; in
- * a values table `value` and `norm`. A geopolygon is a JSON list of latitudes and longitudes. Booleans are 0 and 1. A missing optional field is NULL.
+ * strings have no scalar column: filters on them query word_index and then compare the document itself. Geopoints
+ * have two columns: latitude in `s`, longitude in `n`; in a values table `value` and `norm`. Older tables have these columns for
+ * strings too, and nothing reads them. A geopolygon is a JSON list of latitudes and longitudes. Booleans are 0 and 1. A missing
+ * optional field is NULL.
  */
 import * as v from 'valibot'
 import { once } from '../../lib/once'
@@ -141,8 +142,8 @@ export const columnsTable = (slot: FieldSlot): string => {
 
 export const scalarColumn = (slot: FieldSlot): string => `s${slot.slot}`
 
-/** The normal form of a string, for filters (text/terms.ts), or a geopoint's longitude. */
-export const normColumn = (slot: FieldSlot): string => `n${slot.slot}`
+/** A geopoint's longitude. */
+export const longitudeColumn = (slot: FieldSlot): string => `n${slot.slot}`
 
 export const valuesTable = (slot: FieldSlot): string => `values_${slot.slot}`
 

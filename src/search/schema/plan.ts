@@ -8,10 +8,8 @@ import {
   type FieldSlot,
   hasValues,
   isArray,
-  isGeopoint,
   isReference,
   isSearchable,
-  isString,
   isVector,
   type StoredSchema,
   storedSchema,
@@ -40,8 +38,6 @@ function planField(field: Field, schema: StoredSchema) {
     /** parts of a dotted name, in a collection with nested fields */
     path: schema.enable_nested_fields ? partsOf(field.name) : undefined,
     slot: Object.hasOwn(schema.slots, field.name) ? schema.slots[field.name] : undefined,
-    /** `s<slot>` is followed by `n<slot>` */
-    pair: isString(field) || isGeopoint(field),
     /** false while the join keys of older documents are missing */
     keysComplete: isReference(field) || (isKeyed(schema, field.name) && schema.linked!.keyed[field.name]!),
   }

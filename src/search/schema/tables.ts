@@ -28,7 +28,7 @@ import {
   isSearchable,
   isString,
   isVector,
-  normColumn,
+  longitudeColumn,
   packedTable,
   type StoredSchema,
   scalarColumn,
@@ -149,8 +149,8 @@ export function addField(sql: SqlStorage, schema: StoredSchema, field: Field, te
     const type = affinity(field)
     if (isArray(field)) {
       sql.exec(
-        `CREATE TABLE ${valuesTable(slot)} (seq INTEGER NOT NULL, pos INTEGER NOT NULL, value ${type}, norm ${type},
-          PRIMARY KEY (seq, pos)) WITHOUT ROWID`,
+        `CREATE TABLE ${valuesTable(slot)} (seq INTEGER NOT NULL, pos INTEGER NOT NULL, value ${type},
+          ${isGeopoint(field) ? `norm ${type},` : ''} PRIMARY KEY (seq, pos)) WITHOUT ROWID`,
       )
     } else {
       addColumns(sql, slot, field, type)
@@ -182,9 +182,7 @@ function addColumns(sql: SqlStorage, slot: FieldSlot, field: Field, type: string
     sql.exec(`INSERT INTO ${table} (seq) SELECT seq FROM documents`)
   }
   sql.exec(`ALTER TABLE ${table} ADD COLUMN ${scalarColumn(slot)} ${type}`)
-  if (isString(field) || isGeopoint(field)) {
-    sql.exec(`ALTER TABLE ${table} ADD COLUMN ${normColumn(slot)} ${type}`)
-  }
+  if (isGeopoint(field)) sql.exec(`ALTER TABLE ${table} ADD COLUMN ${longitudeColumn(slot)} ${type}`)
 }
 
 /**
@@ -214,8 +212,7 @@ export function dropValues(sql: SqlStorage, field: Field, slot: FieldSlot): void
     } else {
       const table = columnsTable(slot)
       sql.exec(`ALTER TABLE ${table} DROP COLUMN ${scalarColumn(slot)}`)
-      if (isString(field) || isGeopoint(field))
-        sql.exec(`ALTER TABLE ${table} DROP COLUMN ${normColumn(slot)}`)
+      if (isGeopoint(field)) sql.exec(`ALTER TABLE ${table} DROP COLUMN ${longitudeColumn(slot)}`)
     }
   }
 }
