@@ -203,7 +203,7 @@ class Grouping {
     const alone: Placed[] = []
     await eachBlock(set, this.#pace, (number, offsets) => {
       const groupOf = this.groupsOf(number, offsets)
-      const { parts } = order(number, offsets)
+      const parts = order(number, offsets)
       const main = parts[0]!
       for (let index = offsets.length - 1; index >= 0; index--) {
         const at = offsets[index]!
@@ -279,7 +279,7 @@ class Grouping {
     const known: ({ first: First<Placed> } | null)[] = []
     await eachBlock(set, this.#pace, (number, offsets) => {
       const groupOf = this.groupsOf(number, offsets)
-      const { parts } = order(number, offsets)
+      const parts = order(number, offsets)
       for (let index = offsets.length - 1; index >= 0; index--) {
         const at = offsets[index]!
         const group = groupOf(at)
@@ -315,7 +315,7 @@ function* firstGroups(groups: readonly Group[], sort: readonly SortKey[], wanted
 }
 
 /** Puts a document in place of a group's best one if it comes before it. */
-function improve(best: Placed, parts: BlockOrder['parts'], seq: number, at: number): void {
+function improve(best: Placed, parts: BlockOrder, seq: number, at: number): void {
   for (const [index, part] of parts.entries()) {
     const value = part(at)
     if (value === best.keys[index]) continue

@@ -1,6 +1,6 @@
 /** The order of a search's matches, by values in memory. */
 import { ApiError, detailed } from '../../errors'
-import { FirstItems, firstPlace } from '../../lib/first-items'
+import { FirstItems } from '../../lib/first-items'
 import { metersTo } from '../filter/area'
 import { Filter } from '../filter/filter'
 import { jsonLists } from '../fragment'
@@ -69,7 +69,7 @@ export async function orderingOf(context: Running, sort: readonly SortKey[], ask
         keys.push(byAge(sign))
         break
       case 'random':
-        keys.push((number) => byPart((at) => sign * randomOf(key.seed, number * BLOCK + at)))
+        keys.push((number) => (at) => sign * randomOf(key.seed, number * BLOCK + at))
         break
       case 'field':
         keys.push(byField(key, blockOf))
@@ -128,13 +128,7 @@ function byField(key: SortKey & { kind: 'field' }, blockOf: BlockOf): KeyOrder {
   return (number, offsets) => {
     const block = blockOf(field, number, offsets)
     if (block.words !== undefined) return byString(block.values, block.words, sign, isFirst)
-    if (decay === undefined) return byNumber(block, sign, missing)
-    return byPart((at) => {
-      const place = placeAt(block, at)
-      if (place === -1) return missing
-      const score = decayed(decay, numberAt(block.values, place))
-      return sign === 1 ? score : -score
-    })
+    return byNumber(block, sign, missing, decay && ((value) => decayed(decay, value)))
   }
 }
 
@@ -143,12 +137,12 @@ function byDistance(key: SortKey & { kind: 'geopoint' }, blockOf: BlockOf): KeyO
   const sign = key.direction === 'ASC' ? -1 : 1
   return (number, offsets) => {
     const block = blockOf(key.field, number, offsets)
-    return byPart((at) => {
+    return (at) => {
       const meters = metersTo(key, block, at)
       if (meters === undefined) return LAST
       const counted = meters < key.exclude ? 0 : meters
       return sign * (key.precision > 0 ? Math.floor(counted / key.precision) : counted)
-    })
+    }
   }
 }
 
@@ -250,55 +244,37 @@ function place(a: Placed, b: Placed): number {
 /** How good a document of a block is by a key. Without a value it is infinitely good or bad. */
 type Part = (at: number) => Goodness
 
-/** The order in one block. */
-export interface BlockOrder {
-  /** by key; there is one at least */
-  parts: Part[]
-  /** The documents whose first key is at least this good. For speed, its loop calls nothing. */
-  atLeast(offsets: Offsets, least: Goodness): Offsets
-}
+/** The order in one block, by key; there is one at least. */
+export type BlockOrder = readonly Part[]
 
 /** Returns the order of a block's documents. */
 export type OrderOf = (number: number, offsets: Offsets) => BlockOrder
 
-type KeyOrder = (number: number, offsets: Offsets) => { part: Part; atLeast: BlockOrder['atLeast'] }
+type KeyOrder = (number: number, offsets: Offsets) => Part
 
 export const orderOf =
   (keys: readonly KeyOrder[]): OrderOf =>
-  (number, offsets) => {
-    const orders = keys.map((key) => key(number, offsets))
-    return { parts: orders.map(({ part }) => part), atLeast: orders[0]!.atLeast }
-  }
+  (number, offsets) =>
+    keys.map((key) => key(number, offsets))
 
-/** The order of a part, which its first key decides by a call for each document. */
-const byPart = (part: Part): ReturnType<KeyOrder> => ({
-  part,
-  atLeast: (offsets, least) => offsets.filter((at) => part(at) >= least),
-})
-
-const equal: KeyOrder = () => ({
-  part: () => 0,
-  atLeast: (offsets, least) => ((least as number) <= 0 ? offsets : offsets.subarray(0, 0)),
-})
+const equal: KeyOrder = () => () => 0
 
 /** Scores are better when lower. They are only read of documents that are equal by all keys before. */
 const byScore =
   (scores: Scores, sign: number): KeyOrder =>
   (number) => {
     let scoreOf: ((at: number) => number) | undefined
-    return byPart((at) => {
+    return (at) => {
       scoreOf ??= scores(number)
       return -sign * scoreOf(at)
-    })
+    }
   }
 
 const byAge =
   (sign: number): KeyOrder =>
   (number) =>
-    byPart((at) => sign * (number * BLOCK + at))
-
-/** A reused buffer for documents until their number is known. It holds nothing between calls. */
-let scratch: Uint16Array | undefined
+  (at) =>
+    sign * (number * BLOCK + at)
 
 /** By numbers that are known by block and offset; NaN for none. */
 export const byNumbers =
@@ -308,71 +284,40 @@ export const byNumbers =
 
 const NONE = new Float64Array(BLOCK).fill(Number.NaN)
 
-function byNumber(block: Block, sign: number, missing: number): ReturnType<KeyOrder> {
-  const { values } = block
-  if (!(values instanceof Float64Array)) {
-    return byPart((at) => {
-      const place = placeAt(block, at)
-      if (place === -1) return missing
-      const value = numberAt(values, place)
-      return sign === 1 ? value : -value
-    })
+/** @param scoreOf a value; the value itself without it */
+const byNumber =
+  (
+    block: Block,
+    sign: number,
+    missing: number,
+    scoreOf = (value: number | bigint): number | bigint => value,
+  ): Part =>
+  (at) => {
+    const place = placeAt(block, at)
+    if (place === -1) return missing
+    const score = scoreOf(numberAt(block.values, place))
+    return sign === 1 ? score : -score
   }
-  return {
-    part: (at) => {
-      const value = values[at]!
-      return Number.isNaN(value) ? missing : sign * value
-    },
-    atLeast: (offsets, good) => {
-      scratch ??= new Uint16Array(BLOCK)
-      const into = scratch
-      const least = good as number
-      const takesMissing = missing >= least
-      let count = 0
-      for (let index = 0; index < offsets.length; index++) {
-        const at = offsets[index]!
-        const value = sign * values[at]!
-        into[count] = at
-        if (value >= least || (takesMissing && Number.isNaN(value))) count++
-      }
-      return into.slice(0, count)
-    },
+
+function byString(ids: Block['values'], words: Words, sign: number, isFirst: boolean): Part {
+  const missing = isFirst ? BEST : WORST
+  const keys = sortableIn(words, sign)
+  return (at) => {
+    const id = ids[at] as number
+    keys[id] ??= id === 0 ? '' : sortable(words.norm(id), sign)
+    return keys[id] || missing
   }
 }
 
-function byString(ids: Block['values'], words: Words, sign: number, isFirst: boolean): ReturnType<KeyOrder> {
-  const missing = isFirst ? BEST : WORST
-  const { ranks, sorted } = ranksOf(words)
-  const keys: string[] = []
-  const keyOf = (id: number): string => {
-    keys[id] ??= sortable(words.norm(id), sign)
-    return keys[id]
-  }
-  /** the lowest rank that is good enough; in a rising order the highest one */
-  const limitOf = (least: Goodness): number => {
-    const low = firstPlace(sorted.length, (place) => keyOf(sorted[place]!) >= least === (sign === 1))
-    return sign === 1 ? low + 1 : low
-  }
-  return {
-    part: (at) => {
-      const id = ids[at] as number
-      return ranks[id] === 0 ? missing : keyOf(id)
-    },
-    atLeast: (offsets, least) => {
-      scratch ??= new Uint16Array(BLOCK)
-      const into = scratch
-      const limit = limitOf(least)
-      const takesMissing = missing >= least
-      let count = 0
-      for (let index = 0; index < offsets.length; index++) {
-        const at = offsets[index]!
-        const rank = ranks[ids[at] as number]!
-        into[count] = at
-        if (rank === 0 ? takesMissing : sign === 1 ? rank >= limit : rank <= limit) count++
-      }
-      return into.slice(0, count)
-    },
-  }
+const SORTABLE = new WeakMap<Words, Map<number, string[]>>()
+
+/** Texts by id, as far as they are known, by which the strings of a block are ordered. */
+function sortableIn(words: Words, sign: number): string[] {
+  const bySign = SORTABLE.get(words) ?? new Map<number, string[]>()
+  SORTABLE.set(words, bySign)
+  const known = bySign.get(sign) ?? []
+  bySign.set(sign, known)
+  return known
 }
 
 /** Strings that are better and worse than all. */
@@ -381,8 +326,12 @@ const [BEST, WORST] = ['\uffff\uffff', '']
 /** Characters of a string that decide its place. */
 const MOST_CHARACTERS = 1_000
 
-/** A string that is greater, unit by unit, for what comes first: by code points, or by turned ones in a rising order. */
+/**
+ * A string that is greater, unit by unit, for what comes first: by code points, or by turned ones in a rising order. An empty one
+ * has none.
+ */
 function sortable(norm: string, sign: number): string {
+  if (norm === '') return ''
   const text = norm.slice(0, MOST_CHARACTERS)
   if (sign === 1) return /[\ud800-\uffff]/.test(text) ? text.replace(/[\ud800-\uffff]/g, unitOf) : text
   let turned = ''
@@ -393,37 +342,10 @@ function sortable(norm: string, sign: number): string {
 
 const unitOf = (unit: string): string => String.fromCharCode(rankOf(unit.charCodeAt(0)))
 
-const RANKS = new WeakMap<Words, { ranks: Uint32Array; sorted: number[] }>()
-
-/**
- * @returns `ranks`, by id: the rank of a string among the normal forms of its block, from 1 on; 0 for none and for an empty one.
- *   `sorted`, by rank, less 1: an id
- */
-function ranksOf(words: Words) {
-  const known = RANKS.get(words)
-  if (known !== undefined) return known
-  const forms = words.texts.map((_, id) => (id === 0 ? '' : sortable(words.norm(id), 1)))
-  const ids = [...forms.keys()].filter((id) => forms[id] !== '')
-  ids.sort((a, b) => (forms[a]! < forms[b]! ? -1 : forms[a]! > forms[b]! ? 1 : 0))
-  const ranks = new Uint32Array(forms.length)
-  const sorted: number[] = []
-  for (const id of ids) {
-    const last = sorted.at(-1)
-    ranks[id] = last !== undefined && forms[last] === forms[id] ? sorted.length : sorted.push(id)
-  }
-  RANKS.set(words, { ranks, sorted })
-  return { ranks, sorted }
-}
-
 /** Keeps the first `limit` of all that it is offered. */
 export class First<Item extends Placed> extends FirstItems<Item> {
   constructor(limit: number) {
     super(limit, place)
-  }
-
-  /** The goodness by the first key that a match needs to be kept; undefined if any is enough. */
-  get least(): Goodness | undefined {
-    return this.isFull ? this.last?.keys[0] : undefined
   }
 
   /** Whether a match would be kept. */
@@ -443,13 +365,11 @@ export class First<Item extends Placed> extends FirstItems<Item> {
 export async function firstOf(set: MatchSet, order: OrderOf, limit: number, pace: Pace): Promise<Placed[]> {
   const first = new First<Placed>(limit)
   await eachBlock(set, pace, (number, offsets) => {
-    const { parts, atLeast } = order(number, offsets)
-    const { least } = first
+    const parts = order(number, offsets)
     // Go from the newest to the oldest: among many equally good documents the newest win, so later ones need not be
     // kept for a while.
-    const good = least === undefined ? offsets : atLeast(offsets, least)
-    for (let index = good.length - 1; index >= 0; index--) {
-      const at = good[index]!
+    for (let index = offsets.length - 1; index >= 0; index--) {
+      const at = offsets[index]!
       const seq = number * BLOCK + at
       if (first.takes(seq, parts, at)) first.offer({ seq, keys: parts.map((part) => part(at)) })
     }
@@ -534,14 +454,13 @@ async function withTies(
   return seqs
 
   async function equalTo(one: Placed, count: number): Promise<Placed[]> {
+    const wanted = one.keys.slice(0, count)
     const equals: Placed[] = []
     await eachBlock(set, pace, (number, offsets) => {
-      const { parts, atLeast } = order(number, offsets)
-      for (const at of atLeast(offsets, one.keys[0]!)) {
-        const keys = parts.map((part) => part(at))
-        if (keys.slice(0, count).every((value, index) => value === one.keys[index])) {
-          equals.push({ seq: number * BLOCK + at, keys })
-        }
+      const parts = order(number, offsets)
+      for (const at of offsets) {
+        if (!wanted.every((value, index) => value === parts[index]!(at))) continue
+        equals.push({ seq: number * BLOCK + at, keys: parts.map((part) => part(at)) })
       }
     })
     return equals

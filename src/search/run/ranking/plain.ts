@@ -16,7 +16,6 @@ import { fragment } from '../../fragment'
 import type { SearchRequest } from '../../request/request'
 import { completeSort, type SortKey } from '../../request/sort'
 import { BLOCK } from '../../schema/column'
-import { isArray } from '../../schema/layout'
 import { stemsOf, type TextIndex } from '../../text/analyzer'
 import {
   type ColumnGroup,
@@ -631,8 +630,6 @@ async function ordered(
 
 /** A text may have this many characters more than the query and still equal it: symbols around the words. */
 const MOST_SIGNS = 1
-/** Up to this many paths are read one by one, in a third of the time. */
-const MOST_PATHS = 16
 
 /** Documents with a field that is the query, word by word. */
 export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<number[]> {
@@ -644,22 +641,11 @@ export async function wholeFields(ranking: Ranking, { initial }: Tier): Promise<
   const paths = [
     ...new Set(fields.flatMap(({ name }) => [`$."${name}"`, `$."${name.replaceAll('.', '"."')}"`])),
   ]
-  const most = request.q.length + MOST_SIGNS
-  const [before, short, after] =
-    paths.length > MOST_PATHS || fields.some(isArray)
-      ? [
-          ', json_each(?) p, json_each(x.body, p.value) t WHERE',
-          't.atom IS NOT NULL AND length(t.atom) <= ?',
-          [JSON.stringify(paths), most],
-        ]
-      : [
-          ' WHERE',
-          paths.map(() => 'length(x.body ->> ?) <= ?').join(' OR '),
-          paths.flatMap((path) => [path, most]),
-        ]
   const isShort = fragment(
-    `EXISTS (SELECT 1 FROM documents x${before} x.seq = d.seq AND (${short}))`,
-    ...after,
+    `EXISTS (SELECT 1 FROM documents x, json_each(?) p, json_each(x.body, p.value) t
+       WHERE t.atom IS NOT NULL AND length(t.atom) <= ? AND x.seq = d.seq)`,
+    JSON.stringify(paths),
+    request.q.length + MOST_SIGNS,
   )
   const { set } = await filteredMatches(context, initial, filter)
   const seqs: number[] = []
