@@ -1,33 +1,26 @@
 /**
  * Changes that the Vectorize index does not show yet, stored in the object's SQLite.
  *
- *     vectorize_fields(slot, dimensions, retired, labelled, proven, tried_at)   fields whose vectors are in the index
- *     vector_outbox(slot, seq, mutation, attempts, relabelled)   vectors whose present state the index does not show
+ *     vectorize_fields(slot, dimensions, retired)   fields whose vectors are in the index
+ *     vector_outbox(slot, seq, mutation, attempts)   vectors whose present state the index does not show
  *     vector_mutations(number, slot, mutation_id, sent_at)   mutations that were sent and are not visible yet
  *
  * A change of a vector adds a row with mutation 0, in the same transaction. Parley sends the vector's present state,
  * as an upsert or a deletion, whatever happened before. A row that is being sent holds the number of its mutation; a
  * change in the meantime resets it to 0. So a failure at any point loses nothing, and sending twice does no harm. The
- * row is deleted when the index shows the mutation; until then searches find the document through the outbox. If only
- * labels have changed (labels.ts), queries without a filter still find it in the index.
+ * row is deleted when the index shows the mutation; until then searches find the document through the outbox. Objects of
+ * earlier versions have further columns, which nothing reads (docs/decisions/0034-filters-without-labels.md).
  */
 import { settlesWithin } from '../lib/waiting'
-import { columnOf, fragment, hasRows, type SqlFragment } from '../search/fragment'
+import { columnOf, hasRows, type SqlFragment } from '../search/fragment'
 import { isSameDirection } from '../search/vectors/packed-vectors'
-import { type Labels, sameLabels } from './labels'
 
-/** A row of `vectorize_fields`. Flags are 0 or 1. */
+/** A row of `vectorize_fields`. */
 export type VectorizedField = {
   slot: number
   dimensions: number
-  /** the field or the collection is gone, and its vectors have to be removed */
+  /** 1: the field or the collection is gone, and its vectors have to be removed; 0: not */
   retired: number
-  /** its vectors have labels in the index, except those in the outbox */
-  labelled: number
-  /** a test has shown that the index finds this field's vectors by their labels */
-  proven: number
-  /** when that test last failed, in unix milliseconds */
-  tried_at: number | null
 }
 
 /** A mutation that was sent. Its witnesses are documents whose vectors show whether it has arrived. */
@@ -45,47 +38,19 @@ export class VectorOutbox {
   constructor(private readonly sql: SqlStorage) {}
 
   fields(): VectorizedField[] {
-    return this.sql.exec<VectorizedField>('SELECT * FROM vectorize_fields ORDER BY slot').toArray()
+    return this.sql
+      .exec<VectorizedField>('SELECT slot, dimensions, retired FROM vectorize_fields ORDER BY slot')
+      .toArray()
   }
 
-  /**
-   * Registers a field whose vectors go to the index, and queues those that it has.
-   * @param labelled whether they have labels
-   */
-  adopt(slot: number, dimensions: number, labelled: boolean): void {
+  /** Registers a field whose vectors go to the index, and queues those that it has. */
+  adopt(slot: number, dimensions: number): void {
     this.sql.exec(
-      'INSERT OR REPLACE INTO vectorize_fields (slot, dimensions, retired, labelled) VALUES (?, ?, 0, ?)',
+      'INSERT OR REPLACE INTO vectorize_fields (slot, dimensions, retired) VALUES (?, ?, 0)',
       slot,
       dimensions,
-      Number(labelled),
     )
     this.markAll(slot)
-  }
-
-  /** Records that all vectors of a field have new labels, or none. */
-  relabel(slot: number, labelled: boolean): void {
-    this.sql.exec('UPDATE vectorize_fields SET labelled = ? WHERE slot = ?', Number(labelled), slot)
-    if (labelled) this.#markLabels(slot, fragment('1'))
-  }
-
-  /** Records whether the index finds the field's vectors by their labels. @param triedAt when it did not */
-  prove(slot: number, proven: boolean, triedAt: number | null = null): void {
-    this.sql.exec(
-      'UPDATE vectorize_fields SET proven = ?, tried_at = ? WHERE slot = ?',
-      Number(proven),
-      triedAt,
-      slot,
-    )
-  }
-
-  /** Those of the oldest documents whose latest vectors the index shows. */
-  oldest(slot: number): number[] {
-    return columnOf<number>(
-      this.sql,
-      `SELECT v.seq FROM (SELECT seq FROM ${table(slot)} ORDER BY seq LIMIT 20) v
-          WHERE NOT EXISTS (SELECT 1 FROM vector_outbox o WHERE o.slot = ? AND o.seq = v.seq) ORDER BY v.seq`,
-      slot,
-    )
   }
 
   /** Records that a field is gone, and queues the removal of its vectors. */
@@ -104,22 +69,6 @@ export class VectorOutbox {
     this.sql.exec('INSERT OR REPLACE INTO vector_outbox (slot, seq) VALUES (?, ?)', slot, seq)
   }
 
-  /**
-   * Records that a document's labels have changed, whether or not it has a vector and whether or not that changed.
-   */
-  markLabels(slot: number, seq: number): void {
-    this.#markLabels(slot, fragment('seq = ?', seq))
-  }
-
-  #markLabels(slot: number, which: SqlFragment): void {
-    this.sql.exec(
-      `INSERT INTO vector_outbox (slot, seq, relabelled) SELECT ?, seq, 1 FROM ${table(slot)} WHERE ${which.sql}
-         ON CONFLICT (slot, seq) DO UPDATE SET mutation = 0`,
-      slot,
-      ...which.bindings,
-    )
-  }
-
   markAll(slot: number): void {
     this.sql.exec(`INSERT OR REPLACE INTO vector_outbox (slot, seq) SELECT ?, seq FROM ${table(slot)}`, slot)
   }
@@ -132,14 +81,13 @@ export class VectorOutbox {
     return hasRows(this.sql, 'SELECT 1 FROM vector_outbox WHERE slot = ? AND seq = ?', slot, seq)
   }
 
-  /** Documents for which a query of the index cannot be trusted. @param byLabels the query has a filter */
-  unseen(slot: number, filter: SqlFragment, byLabels: boolean): number[] {
+  /** Documents that pass a filter, for which a query of the index cannot be trusted. */
+  unseen(slot: number, filter: SqlFragment): number[] {
     return columnOf<number>(
       this.sql,
       `SELECT o.seq FROM vector_outbox o JOIN documents d ON d.seq = o.seq
-          WHERE o.slot = ? AND o.relabelled <= ? AND (${filter.sql})`,
+          WHERE o.slot = ? AND (${filter.sql})`,
       slot,
-      Number(byLabels),
       ...filter.bindings,
     )
   }
@@ -250,21 +198,9 @@ export class VectorOutbox {
   }
 }
 
-// =============================================================================
-// A vector and its labels, as Vectorize should have them or as it shows them.
-
-export interface Kept {
-  vector: Float32Array
-  /** undefined in a collection without fields to filter by */
-  labels: Labels | undefined
-}
-
-/** Whether Vectorize shows what it should: the vector with its labels, or nothing. */
-export function agree(wanted: Kept | undefined, shown: Kept | undefined): boolean {
-  if (wanted === undefined || shown === undefined) return wanted === shown
-  if (wanted.labels !== undefined && !sameLabels(wanted.labels, shown.labels ?? {})) return false
-  return isSameDirection(wanted.vector, shown.vector)
-}
+/** Whether Vectorize shows what it should: the vector, or nothing. */
+export const agree = (wanted: Float32Array | undefined, shown: Float32Array | undefined): boolean =>
+  wanted === undefined || shown === undefined ? wanted === shown : isSameDirection(wanted, shown)
 
 // =============================================================================
 // Limits the time of calls that may never be answered.

@@ -11,7 +11,7 @@ import { ApiError } from '../errors'
 import { once } from '../lib/once'
 import { readMeta, writeMeta } from '../search/meta'
 import type { Background, Surroundings } from '../search/work'
-import { agree, type Kept, type VectorizedField } from './outbox'
+import { agree, type VectorizedField } from './outbox'
 import type { VectorMirror } from './vector-mirror'
 import { MAX_GET, type VectorizeBinding, vectorizeFor } from './vectorize-index'
 
@@ -43,7 +43,7 @@ export const nothing = () => ({
   checked: 0,
   /** documents without a vector in Vectorize */
   missing: 0,
-  /** documents with another vector or other labels there */
+  /** documents with another vector there */
   stale: 0,
   /** vectors there without a document */
   extra: 0,
@@ -99,12 +99,11 @@ export class Reconciler {
     const all = Array.from({ length: end - from }, (_, offset) => from + offset)
     const asked = all.filter((seq) => !outbox.has(field.slot, seq))
     counts.waiting += all.length - asked.length
-    const shown =
-      asked.length === 0 ? new Map<number, Kept>() : await this.mirror.fetch(binding, field.slot, asked)
+    const shown = await this.mirror.fetch(binding, field.slot, asked)
     if (this.documents.closed) return
     // Vectors that changed during the call are queued already.
     const settled = asked.filter((seq) => !outbox.has(field.slot, seq))
-    const wanted = field.retired ? new Map<number, Kept>() : this.mirror.read(field.slot, settled)
+    const wanted = field.retired ? new Map<number, Float32Array>() : this.mirror.read(field.slot, settled)
     counts.waiting += asked.length - settled.length
     counts.checked += settled.length
     for (const seq of settled) {

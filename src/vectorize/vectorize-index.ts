@@ -1,6 +1,5 @@
 /** The bound Vectorize indexes, and the ids and namespaces that a collection uses in them. */
 import { inBackground, outgoing } from '../lib/waiting'
-import type { Condition } from '../search/filter/filter'
 import { columnOf, fragment, type SqlFragment } from '../search/fragment'
 import { vectorsTable } from '../search/schema/layout'
 import {
@@ -8,12 +7,10 @@ import {
   type Candidates,
   type Neighbour,
   type Report,
-  type Restriction,
   ScannedIndex,
   VectorsUnavailable,
   type Wanted,
 } from '../search/vectors/vector-index'
-import type { LabelFilter } from './labels'
 import type { VectorOutbox } from './outbox'
 
 /** The calls of a Vectorize index that Parley makes. */
@@ -75,8 +72,8 @@ export const seqOf = (id: string): number => Number(id.slice(id.lastIndexOf(':')
 // does not show yet are always candidates.
 //
 // A small collection, or a filter that leaves few documents, is searched in the object: exact, and faster than
-// Vectorize can answer. For a large collection, Vectorize gets the filter if the hundred vectors that it names would
-// hardly contain enough matches. That filter may pass too much, and the rows decide.
+// Vectorize can answer. Vectorize knows nothing of filters. If too few of the hundred vectors that it names pass, all
+// that pass are compared here (docs/decisions/0034-filters-without-labels.md).
 
 /** The largest size for each kind of search, in bytes of the searched vectors as int8. */
 export const BYTES = {
@@ -92,21 +89,14 @@ export const BYTES = {
 /** Vectors read before other requests get a turn: 6 ms at 1024 dimensions. */
 const SCAN_STEP = 1_000
 
-/** A field's vectors in Vectorize. */
-interface Remote {
-  /** Documents of the nearest vectors. @throws Error when Vectorize refuses or does not answer */
-  ask(query: Float32Array, filter: LabelFilter | undefined, report: Report): Promise<number[]>
-  /** The filter that Vectorize can apply; undefined if none. */
-  filterFor(conditions: Condition[]): LabelFilter | undefined
-  /** Reports that a filtered query found less than it should. */
-  doubt(): void
-}
+/** Asks Vectorize for documents of the nearest vectors. @throws Error when it refuses or does not answer */
+type Ask = (query: Float32Array, report: Report) => Promise<number[]>
 
 /** A search and the documents that it is restricted to. */
 interface Search {
   query: Float32Array
   k: number
-  /** how many neighbours Vectorize has to name */
+  /** how many that pass Vectorize has to name */
   needed: number
   /** how many documents pass the filter, counted only as far as it matters */
   passing: number
@@ -123,7 +113,7 @@ export class VectorizeIndex extends ScannedIndex {
     sql: SqlStorage,
     field: { slot: number; dimensions: number; bytes: typeof BYTES },
     private readonly outbox: VectorOutbox,
-    private readonly remote: Remote,
+    private readonly ask: Ask,
     private readonly onChange: () => void,
   ) {
     super(sql, field, { distance: 'cosine', dimensions: field.dimensions })
@@ -163,21 +153,20 @@ export class VectorizeIndex extends ScannedIndex {
   async seek(
     query: Float32Array,
     { k, enough }: Wanted,
-    { filter, conditions }: Restriction,
+    filter: SqlFragment,
     report: Report,
   ): Promise<Candidates | undefined> {
     if (this.#fits(this.size, this.#bytes.held)) return undefined
     const passing = this.#countPassing(filter)
     if (this.#fits(passing, this.#bytes.exact)) return undefined
     const isReadable = this.#fits(passing, this.#bytes.scan)
-    const needed = this.#fits(passing, this.#bytes.complete) ? k : enough
+    // The last that Vectorize names are uncertain. If all that pass a filter can be read, that is done unless it names twice as many.
+    const margin = filter.sql !== '1' && isReadable ? 2 : 1
+    const needed = margin * (this.#fits(passing, this.#bytes.complete) ? k : enough)
     const search = { query, k, needed, passing, filter, report }
     if (needed <= MAX_TOP_K) {
-      const labels = this.#filterHelps(search) ? this.remote.filterFor(conditions()) : undefined
-      const labelled = labels && (await this.#seekLabelled(search, labels))
-      if (labelled !== undefined) return labelled
       try {
-        const found = await this.#seekUnlabelled(search, isReadable)
+        const found = await this.#asked(search, isReadable)
         if (found !== undefined) return found
       } catch (error) {
         if (!isReadable) throw new VectorsUnavailable(String(error))
@@ -186,41 +175,13 @@ export class VectorizeIndex extends ScannedIndex {
     return await this.#scan(query, k, this.#passing(filter))
   }
 
-  /**
-   * Whether a hundred unfiltered vectors are likely to contain too few matches: on average less than twice the number
-   * needed. The last of them are uncertain, so what can be read quickly is read instead, unless Vectorize names twice
-   * as many as needed.
-   */
-  #filterHelps({ filter, passing, needed }: Search): boolean {
-    if (filter.sql === '1') return false
-    if (2 * needed > MAX_TOP_K && this.#fits(passing, this.#bytes.complete)) return false
-    return (MAX_TOP_K * passing) / this.size < 2 * needed
-  }
-
-  /** @returns undefined when Vectorize names too few, or refuses the filter */
-  async #seekLabelled(search: Search, labels: LabelFilter): Promise<Candidates | undefined> {
-    // While a large collection is being relabelled, checking all waiting documents would take longer than the filter
-    // saves.
-    if (10 * this.outbox.count(this.#slot) > this.size) return undefined
-    const unseen = this.outbox.unseen(this.#slot, search.filter, true)
-    if (2 * unseen.length > search.passing) return undefined
-    let shown: number[]
-    try {
-      shown = await this.remote.ask(search.query, labels, search.report)
-    } catch {
-      return undefined
-    }
-    if (shown.length === 0 && this.#showsAny(search.filter)) this.remote.doubt()
-    return await this.#joined(search, shown, unseen)
-  }
-
   /** @returns undefined when Vectorize names too few. @throws Error when it does not answer */
-  async #seekUnlabelled(search: Search, isReadable: boolean): Promise<Candidates | undefined> {
+  async #asked(search: Search, isReadable: boolean): Promise<Candidates | undefined> {
     // Read this before the query. A vector that becomes visible in between is then in both, and none is missed.
-    const unseen = this.outbox.unseen(this.#slot, search.filter, false)
+    const unseen = this.outbox.unseen(this.#slot, search.filter)
     // If Vectorize shows less than half of the documents, its help saves no reading.
     if (isReadable && 2 * unseen.length > search.passing) return undefined
-    return await this.#joined(search, await this.remote.ask(search.query, undefined, search.report), unseen)
+    return await this.#joined(search, await this.ask(search.query, search.report), unseen)
   }
 
   /** What Vectorize has named, plus what it does not show yet. Undefined if it has named too few. */
@@ -257,12 +218,6 @@ export class VectorizeIndex extends ScannedIndex {
 
   #passing(filter: SqlFragment): number[] {
     return this.#select(fragment('1'), filter)
-  }
-
-  /** Whether Vectorize has vectors that pass the filter. */
-  #showsAny(filter: SqlFragment): boolean {
-    const seen = 'NOT EXISTS (SELECT 1 FROM vector_outbox o WHERE o.slot = ? AND o.seq = v.seq)'
-    return this.#select(fragment(seen, this.#slot), filter).length > 0
   }
 
   /**

@@ -9,7 +9,6 @@ import { expect, inject, test } from 'vitest'
 import { wanted } from '../../scripts/deploy/names.mjs'
 import { markOwner } from '../../scripts/deploy/plan.mjs'
 import { verify } from '../../scripts/deploy/verify.mjs'
-import { NUMBERS, STRINGS } from '../../src/vectorize/labels'
 import {
   ADMIN,
   api,
@@ -67,12 +66,9 @@ async function firstDeployment() {
   expect(api.workers.size).toBe(0)
   expect([...api.databases.keys()]).toEqual(['parley'])
   expect([...api.indexes.keys()]).toEqual(goal.indexes.map(({ name }) => name))
-  for (const { metadata } of api.indexes.values()) {
-    const made = (type: string) =>
-      metadata
-        .filter(({ indexType }) => indexType.toLowerCase() === type)
-        .map(({ propertyName }) => propertyName)
-    expect([made('string'), made('number')]).toEqual([[...STRINGS], [...NUMBERS]])
+  for (const [at, { metadata }] of [...api.indexes.values()].entries()) {
+    const made = metadata.map(({ propertyName: name, indexType: type }) => ({ name, type }))
+    expect(made).toEqual(goal.indexes[at]!.metadata)
   }
   expect(tables()).toEqual(
     expect.arrayContaining(['collections', 'conversation_models', 'messages', 'api_keys']),

@@ -1,5 +1,4 @@
 /** The Vectorize double in a process that outlives Parley's, asked by own-server.mjs. */
-import { NUMBERS, STRINGS } from '../../src/vectorize/labels'
 import { serve } from '../serve'
 import { VectorizeDouble } from '../vectorize/double'
 
@@ -14,8 +13,6 @@ const JOB_MS = 200
 
 export async function startVectorize(dimensions: number): Promise<VectorizeServer> {
   const double = new VectorizeDouble(dimensions)
-  for (const property of STRINGS) double.createMetadataIndex(property, 'string')
-  for (const property of NUMBERS) double.createMetadataIndex(property, 'number')
   const jobs = setInterval(() => double.runJob(), JOB_MS)
   const served = await serve(async (request, response) => {
     let body = ''

@@ -4,7 +4,6 @@ import { env } from 'cloudflare:workers'
 import { unwrap } from '../../src/errors'
 import type { CollectionRpc } from '../../src/search/collection/handle'
 import type { SearchParameters, SearchResult } from '../../src/search/types'
-import { NUMBERS, STRINGS } from '../../src/vectorize/labels'
 import { importAll, newObject } from '../search/object'
 import { VectorizeDouble } from './double'
 
@@ -27,16 +26,9 @@ export const FIELDS = [
   },
 ]
 
-/** Makes the metadata indexes that a deployment makes. */
-export function createMetadataIndexes(double: VectorizeDouble): void {
-  for (const property of STRINGS) double.createMetadataIndex(property, 'string')
-  for (const property of NUMBERS) double.createMetadataIndex(property, 'number')
-}
-
 /** Binds a new double to the Worker under test. */
 export function bindDouble(): VectorizeDouble {
   const double = new VectorizeDouble(DIMENSIONS)
-  createMetadataIndexes(double)
   Object.assign(env, { VECTORS: 'vectorize', VECTORIZE_1024: double })
   return double
 }

@@ -1,22 +1,30 @@
 /**
  * A counterpart of a Vectorize index: what its documentation says of limits, of mutations that are processed
- * later and in order, of namespaces, of metadata filters and of approximate scores, and faults that a test asks for.
+ * later and in order, of namespaces and of approximate scores, and faults that a test asks for. Parley sends no metadata.
  *
  * Sources: developers.cloudflare.com/vectorize, the pages platform/limits, best-practices/insert-vectors,
- * best-practices/query-vectors, reference/client-api and reference/metadata-filtering. The numbers of ids that
+ * best-practices/query-vectors and reference/client-api. The numbers of ids that
  * `getByIds` and `deleteByIds` take are not on those pages; they are what the service answers (code 40007).
  */
-import {
-  bytes,
-  checkFilter,
-  type Filter,
-  isBadKey,
-  isScalar,
-  LIMITS,
-  type Metadata,
-  passes,
-  refuse,
-} from './metadata-filter'
+export const LIMITS = {
+  dimensions: 1536,
+  upsertVectors: 1_000,
+  upsertBytes: 100_000_000,
+  deleteIds: 100,
+  getIds: 20,
+  topK: 100,
+  topKWithPayload: 50,
+  idBytes: 64,
+  namespaceBytes: 64,
+  jobVectors: 200_000,
+  jobMutations: 1_000,
+}
+
+const bytes = (text: string): number => new TextEncoder().encode(text).byteLength
+
+const refuse = (kind: string, message: string): never => {
+  throw new Error(`VECTOR_${kind}_ERROR: ${message}`)
+}
 
 /**
  * What goes wrong with the next call of a method:
@@ -28,14 +36,6 @@ import {
  */
 export type Fault = 'refused' | 'unanswered' | 'dropped' | 'silent'
 
-/**
- * What a filter does on a property without a metadata index. The documentation does not say; people have reported
- * all three.
- */
-export type Unindexed = 'refused' | 'nothing' | 'ignored'
-
-export type MetadataType = 'string' | 'number' | 'boolean'
-
 type Method = 'query' | 'upsert' | 'deleteByIds' | 'getByIds' | 'describe'
 
 interface Stored {
@@ -44,9 +44,6 @@ interface Stored {
   values: Float32Array
   /** int8, each scaled by its largest component: what approximate scores are made from */
   coarse: Int8Array
-  metadata: Metadata
-  /** properties that had a metadata index when this vector came */
-  indexed: Set<string>
 }
 
 interface Mutation {
@@ -59,19 +56,15 @@ interface Given {
   id: string
   values: ArrayLike<number>
   namespace?: string
-  metadata?: Metadata
 }
 
 interface QueryOptions {
   topK?: number
   namespace?: string
   returnValues?: boolean
-  returnMetadata?: boolean | 'all' | 'indexed' | 'none'
-  filter?: Filter
 }
 
 export class VectorizeDouble {
-  unindexed: Unindexed = 'refused'
   /** false: scores are exact without values too */
   isApproximate = true
   /** false: mutations wait for `runJob` */
@@ -80,8 +73,6 @@ export class VectorizeDouble {
   overlooks = 0
   /** ids that no upsert is taken with */
   rejects: (id: string) => boolean = () => false
-  /** the filters of the queries that had one */
-  readonly filters: Filter[] = []
   /** how many calls of a method there were */
   readonly calls: Record<Method, number> = { query: 0, upsert: 0, deleteByIds: 0, getByIds: 0, describe: 0 }
 
@@ -89,23 +80,10 @@ export class VectorizeDouble {
   #queue: Mutation[] = []
   #faults: Record<Method, Fault[]> = { query: [], upsert: [], deleteByIds: [], getByIds: [], describe: [] }
   #processed = { mutation: '', datetime: '' }
-  #metadataIndexes = new Map<string, MetadataType>()
   #queries = 0
 
   constructor(readonly dimensions: number) {
     if (dimensions > LIMITS.dimensions) refuse('INDEX', `at most ${LIMITS.dimensions} dimensions`)
-  }
-
-  /** Vectors from now on can be filtered by this property; those that are there already cannot. */
-  createMetadataIndex(property: string, type: MetadataType): void {
-    if (this.#metadataIndexes.size >= LIMITS.metadataIndexes) refuse('INDEX', 'too many metadata indexes')
-    this.#metadataIndexes.set(property, type)
-  }
-
-  /** Vectors that come later are in no such index. */
-  deleteMetadataIndex(property: string): void {
-    this.#metadataIndexes.delete(property)
-    for (const vector of this.#stored.values()) vector.indexed.delete(property)
   }
 
   /** The next calls of a method meet these faults, one each. */
@@ -122,13 +100,8 @@ export class VectorizeDouble {
     return this.#queue.length
   }
 
-  /** Metadata of what is visible now, by id. */
-  get metadata(): Map<string, Metadata> {
-    return new Map([...this.#stored.values()].map(({ id, metadata }) => [id, metadata]))
-  }
-
   /** What was written behind the owner's back. */
-  tamper(change: (stored: Map<string, Pick<Stored, 'values' | 'metadata' | 'indexed'>>) => void): void {
+  tamper(change: (stored: Map<string, Pick<Stored, 'values'>>) => void): void {
     change(this.#stored)
   }
 
@@ -182,40 +155,29 @@ export class VectorizeDouble {
     return this.#mutate('deleteByIds', { upserted: [], deleted: [...ids] })
   }
 
-  getByIds(
-    ids: string[],
-  ): Promise<{ id: string; values: number[]; namespace: string; metadata?: Metadata }[]> {
+  getByIds(ids: string[]): Promise<{ id: string; values: number[]; namespace: string }[]> {
     if (ids.length > LIMITS.getIds) {
       refuse('GET', `too many ids in payload; max id count is ${LIMITS.getIds}, got ${ids.length}`)
     }
     return this.#answer('getByIds', () =>
       ids
         .flatMap((id) => this.#stored.get(id) ?? [])
-        .map(({ id, values, namespace, metadata }) => ({
-          id,
-          values: [...values],
-          namespace,
-          ...(Object.keys(metadata).length > 0 && { metadata: { ...metadata } }),
-        })),
+        .map(({ id, values, namespace }) => ({ id, values: [...values], namespace })),
     )
   }
 
   query(
     vector: ArrayLike<number>,
     options: QueryOptions = {},
-  ): Promise<{ matches: Metadata[]; count: number }> {
+  ): Promise<{ matches: Record<string, unknown>[]; count: number }> {
     this.#checkQuery(vector, options)
     const { topK = 5, namespace, returnValues = false } = options
-    const filter = this.#effective(options.filter ?? {})
-    if (options.filter !== undefined) this.filters.push(options.filter)
-    const metadata = options.returnMetadata ?? 'none'
     return this.#answer('query', () => {
       const asked = Float32Array.from(vector)
       const turn = this.#queries++
       const scored: { found: Stored; score: number }[] = []
       for (const found of this.#stored.values()) {
         if (namespace !== undefined && found.namespace !== namespace) continue
-        if (!passes(found, filter)) continue
         if (!returnValues && this.overlooks > 0 && hash(found.coarse, turn) % this.overlooks === 0) continue
         const isExact = returnValues || !this.isApproximate
         scored.push({ found, score: cosine(asked, isExact ? found.values : found.coarse) })
@@ -228,35 +190,19 @@ export class VectorizeDouble {
           score,
           namespace: found.namespace,
           ...(returnValues && { values: [...found.values] }),
-          ...(metadata !== 'none' && metadata !== false && { metadata: found.metadata }),
         }))
       return { matches, count: matches.length }
     })
   }
 
   #checkQuery(vector: ArrayLike<number>, options: QueryOptions): void {
-    const { topK = 5, filter, returnValues = false, returnMetadata = 'none' } = options
+    const { topK = 5, returnValues = false } = options
     if (vector.length !== this.dimensions) refuse('QUERY', `expected ${this.dimensions} dimensions`)
-    const payload = returnValues || (returnMetadata !== 'none' && returnMetadata !== false)
-    const most = payload ? LIMITS.topKWithPayload : LIMITS.topK
+    const most = returnValues ? LIMITS.topKWithPayload : LIMITS.topK
     if (topK < 1 || topK > most) refuse('QUERY', `(code = 40025) max top K is ${most}, got ${topK}`)
-    if (filter === undefined) return
-    checkFilter(filter)
-    for (const property of Object.keys(filter)) {
-      if (this.unindexed === 'refused' && !this.#metadataIndexes.has(property))
-        refuse('QUERY', `no metadata index on ${property}`)
-    }
   }
 
-  /** What is left of a filter. */
-  #effective(filter: Filter): Filter {
-    if (this.unindexed !== 'ignored') return filter
-    return Object.fromEntries(
-      Object.entries(filter).filter(([property]) => this.#metadataIndexes.has(property)),
-    )
-  }
-
-  #made({ id, values, namespace = '', metadata = {} }: Given): Stored {
+  #made({ id, values, namespace = '' }: Given): Stored {
     if (bytes(id) > LIMITS.idBytes || id === '') refuse('UPSERT', `an id has 1 to ${LIMITS.idBytes} bytes`)
     if (bytes(namespace) > LIMITS.namespaceBytes) {
       refuse('UPSERT', `a namespace has at most ${LIMITS.namespaceBytes} bytes`)
@@ -264,20 +210,10 @@ export class VectorizeDouble {
     if (values.length !== this.dimensions) {
       refuse('UPSERT', `expected ${this.dimensions} dimensions, and got ${values.length} dimensions`)
     }
-    if (bytes(JSON.stringify(metadata)) > LIMITS.metadataBytes) {
-      refuse('UPSERT', `metadata has at most ${LIMITS.metadataBytes} bytes`)
-    }
-    for (const [key, value] of Object.entries(metadata)) {
-      if (isBadKey(key)) refuse('UPSERT', `${key} cannot be a key of metadata`)
-      if (!isScalar(value)) refuse('UPSERT', `${key} has a value that metadata cannot have`)
-    }
     const copy = Float32Array.from(values)
     const largest = copy.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1
     const coarse = Int8Array.from(copy, (value) => Math.round((value / largest) * 31))
-    const indexed = new Set(
-      [...this.#metadataIndexes].filter(([key, type]) => typeof metadata[key] === type).map(([key]) => key),
-    )
-    return { id, namespace, values: copy, coarse, metadata: { ...metadata }, indexed }
+    return { id, namespace, values: copy, coarse }
   }
 
   #mutate(method: 'upsert' | 'deleteByIds', work: Omit<Mutation, 'id'>): Promise<{ mutationId: string }> {

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { VectorizeDouble } from './double'
-import { LIMITS } from './metadata-filter'
+import { LIMITS, VectorizeDouble } from './double'
 
 const unit = (dimensions: number, axis: number): number[] =>
   Array.from({ length: dimensions }, (_, i) => (i === axis ? 1 : 0))
@@ -31,12 +30,6 @@ describe('the double of Vectorize', () => {
         '64 bytes',
       ],
       [
-        'metadata',
-        (double) => double.upsert([{ id: 'a', values, metadata: { x: 'x'.repeat(10_240) } }]),
-        '10240',
-      ],
-      ['keys of metadata', (double) => double.upsert([{ id: 'a', values, metadata: { 'a.b': 1 } }]), 'a.b'],
-      [
         'ids of a deletion',
         (double) => double.deleteByIds(many(101).map(({ id }) => id)),
         'max id count is 100',
@@ -47,17 +40,6 @@ describe('the double of Vectorize', () => {
         'topK with values',
         (double) => double.query(values, { topK: 51, returnValues: true }),
         'max top K is 50',
-      ],
-      [
-        'topK with metadata',
-        (double) => double.query(values, { topK: 51, returnMetadata: 'all' }),
-        'max top K is 50',
-      ],
-      ['bytes of a filter', (double) => double.query(values, { filter: { x: 'x'.repeat(2040) } }), '2048'],
-      [
-        'filters without an index',
-        (double) => double.query(values, { filter: { x: 1 } }),
-        'no metadata index',
       ],
     ]
     for (const [name, work, message] of cases) {
@@ -99,76 +81,6 @@ describe('the double of Vectorize', () => {
       score: 0,
     })
   })
-
-  it('filters by properties that were indexed before the vector came', async () => {
-    const double = index()
-    await double.upsert([{ id: 'early', values: unit(4, 0), metadata: { year: 1999 } }])
-    double.createMetadataIndex('year', 'number')
-    await double.upsert([{ id: 'late', values: unit(4, 0), metadata: { year: 1999 } }])
-    double.runJob()
-    const found = async (filter: Record<string, unknown>) =>
-      (await double.query(unit(4, 0), { filter })).matches.map(({ id }) => id)
-    expect(await found({ year: 1999 })).toEqual(['late'])
-    expect(await found({ year: { $gte: 1998, $lt: 2000 } })).toEqual(['late'])
-    expect(await found({ year: { $in: [1, 2] } })).toEqual([])
-  })
-
-  it('takes filters of the documented form only', async () => {
-    const double = index()
-    for (const property of ['a', 'b']) double.createMetadataIndex(property, 'number')
-    const cases: [Record<string, unknown>, string][] = [
-      [{}, 'not empty'],
-      [{ $a: 1 }, 'cannot be filtered by'],
-      [{ a: { $gt: 1, $gte: 2 } }, 'cannot be combined'],
-      [{ a: { $eq: 1, $lt: 2 } }, 'cannot be combined'],
-      [{ a: { $in: [] } }, '$in does not take'],
-      [{ a: { $gt: true } }, '$gt does not take'],
-      [{ a: { $eq: Number.NaN } }, '$eq does not take'],
-      [{ a: { $gt: 1, $lte: 2 }, b: { $in: [1, 2] } }, 'accepted'],
-    ]
-    for (const [filter, message] of cases) {
-      expect(await refusal(() => double.query(unit(4, 0), { filter })), message).toContain(message)
-    }
-  })
-
-  it('indexes the first 64 bytes of strings, and values of the type that was named', async () => {
-    const double = index()
-    double.createMetadataIndex('text', 'string')
-    double.createMetadataIndex('number', 'number')
-    const long = 'é'.repeat(40)
-    await double.upsert([
-      { id: 'long', values: unit(4, 0), metadata: { text: long } },
-      { id: 'other', values: unit(4, 0), metadata: { text: 5, number: '5' } },
-    ])
-    double.runJob()
-    const found = async (filter: Record<string, unknown>) =>
-      (await double.query(unit(4, 0), { filter })).matches.map(({ id }) => id)
-    expect(await found({ text: long })).toEqual([])
-    expect(await found({ text: 'é'.repeat(32) })).toEqual(['long'])
-    expect(await found({ text: { $ne: 'x' } })).toEqual(['long'])
-    expect(await found({ number: '5' })).toEqual([])
-    for (let n = 2; n < LIMITS.metadataIndexes; n++) double.createMetadataIndex(`p${n}`, 'boolean')
-    expect(await refusal(() => double.createMetadataIndex('eleventh', 'string'))).toContain('too many')
-  })
-
-  it.each([
-    ['refused', undefined],
-    ['nothing', []],
-    ['ignored', ['a']],
-  ] as const)(
-    'does with a filter on a property without a metadata index as it is told: %s',
-    async (how, ids) => {
-      const double = index()
-      double.unindexed = how
-      await double.upsert([{ id: 'a', values: unit(4, 0), metadata: { x: 1 } }])
-      double.runJob()
-      const found = await Promise.resolve()
-        .then(() => double.query(unit(4, 0), { filter: { x: 2 } }))
-        .then(({ matches }) => matches.map(({ id }) => id))
-        .catch(() => undefined)
-      expect(found).toEqual(ids)
-    },
-  )
 
   it('scores approximately, and exactly with values', async () => {
     const double = new VectorizeDouble(8)

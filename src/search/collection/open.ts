@@ -66,7 +66,6 @@ export function openCollection(around: Surroundings, schema: StoredSchema): Open
   loadStemWords(sql, [...schema.fields, ...(readFormer(sql)?.fields ?? [])])
   const vectors = new VectorMirror(around, () => store.closed)
   const store = new Store(sql, schema, readMeta(sql, 'created_at', v.number()) ?? 0, vectors)
-  vectors.describe(schema)
   const reconciler = new Reconciler(around, vectors, store)
   const embedders = new Embedders(env)
   const writer = new Writer(storage, store, embedders, () => {
@@ -238,12 +237,10 @@ const TABLES: readonly string[] = [
   `CREATE TABLE pending_embeddings (slot INTEGER NOT NULL, seq INTEGER NOT NULL, PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
   `CREATE TABLE refused_embeddings (slot INTEGER NOT NULL, seq INTEGER NOT NULL, error TEXT NOT NULL,
     PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
-  // Whether a field's vectors have labels (vectorize/labels.ts), and whether filters work (vectorize/vector-mirror.ts).
-  `CREATE TABLE vectorize_fields (slot INTEGER PRIMARY KEY, dimensions INTEGER NOT NULL, retired INTEGER NOT NULL,
-    labelled INTEGER NOT NULL DEFAULT 0, proven INTEGER NOT NULL DEFAULT 0, tried_at INTEGER)`,
-  // Vectors whose present state Vectorize does not show, or with outdated labels (vectorize/outbox.ts).
+  // Fields whose vectors are in Vectorize, and vectors whose present state it does not show (vectorize/outbox.ts).
+  'CREATE TABLE vectorize_fields (slot INTEGER PRIMARY KEY, dimensions INTEGER NOT NULL, retired INTEGER NOT NULL)',
   `CREATE TABLE vector_outbox (slot INTEGER NOT NULL, seq INTEGER NOT NULL, mutation INTEGER NOT NULL DEFAULT 0,
-    attempts INTEGER NOT NULL DEFAULT 0, relabelled INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
+    attempts INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (slot, seq)) WITHOUT ROWID`,
   'CREATE INDEX vector_outbox_by_mutation ON vector_outbox (mutation, slot, attempts)',
   `CREATE TABLE vector_mutations (number INTEGER PRIMARY KEY AUTOINCREMENT, slot INTEGER NOT NULL, mutation_id TEXT,
     sent_at INTEGER)`,

@@ -152,7 +152,6 @@ export class Store {
   saveSchema(schema: StoredSchema): void {
     writeSchema(this.sql, schema)
     this.#adopt(schema)
-    this.vectorFields.describe(schema)
     this.onSchema()
   }
 
@@ -344,7 +343,7 @@ export class Store {
       this.sql.exec('DELETE FROM unstored WHERE seq = ?', seq)
     }
     this.columns.forget([seq])
-    this.vectorFields.rewrite(seq, () => this.#rows.write([values]))
+    this.#rows.write([values])
     this.#putVectors(seq, vectors)
     this.onChange?.(draft.id)
   }

@@ -3,14 +3,14 @@
 import { ApiError } from '../../errors'
 import type { EmbeddingLimits } from '../../models/embedding-model'
 import { Filter } from '../filter/filter'
-import { readAll } from '../fragment'
+import { readAll, type SqlFragment } from '../fragment'
 import type { VectorQuery } from '../request/parameters'
 import type { SearchRequest } from '../request/request'
 import { completeSort } from '../request/sort'
 import { BLOCK } from '../schema/column'
 import { atOnce } from '../steps'
 import type { EmbedConfig, Field, SearchScope } from '../types'
-import type { Candidates, Neighbour, Report, Restriction, Wanted } from '../vectors/vector-index'
+import type { Candidates, Neighbour, Report, Wanted } from '../vectors/vector-index'
 import type { Conditions, Top } from './candidates'
 import type { Running, SearchContext } from './context'
 import { CONTEXT_WEIGHT } from './fusion'
@@ -148,20 +148,21 @@ async function embed(
 
 /**
  * Asks an outside index for documents that may be the nearest.
+ * @param filter of the documents that are searched; `1` for all
  * @returns undefined: all that are searched
  * @throws VectorsUnavailable
  */
 export async function seekNeighbours(
   context: SearchContext,
   search: VectorSearch,
-  among: Restriction,
+  filter: SqlFragment,
   { k, enough }: Wanted,
   report: Report,
 ): Promise<Candidates | undefined> {
   // Ask for one more, in case the excluded document is among them.
   const more = search.except === undefined ? 0 : 1
   const wanted = { k: k + more, enough: enough + more }
-  return await context.vectors(search.field).seek?.(search.vector, wanted, among, report)
+  return await context.vectors(search.field).seek?.(search.vector, wanted, filter, report)
 }
 
 /**

@@ -10,7 +10,7 @@ import { once } from '../../lib/once'
 import type { PassageReader } from '../../models/static-embedder/reader'
 import { findRows } from '../documents/rows'
 import { logFault, type Origin } from '../fault-log'
-import { Filter, impliedConditions, prepareFilters } from '../filter/filter'
+import { Filter, prepareFilters } from '../filter/filter'
 import { EVERYWHERE, fragment, splitOutside } from '../fragment'
 import { checkLimits } from '../limits'
 import { list, parameter } from '../request/parameters'
@@ -300,11 +300,10 @@ async function seek(
     const passes = effectiveFilter(running, request, query, await pinnedDocuments(running, request))
     return passes.isAll ? fragment('1') : isIn(await passes.set())(EVERYWHERE)
   })
-  const among = { filter, conditions: () => impliedConditions(context.schema, request.filterBy) }
   const wanted = wantedNeighbours(request, vector, hasWords)
   const report = (error: unknown) => logFault(context.schema.name, 'vectorize', origin, error)
   try {
-    return await seekNeighbours(context, vector, among, wanted, report)
+    return await seekNeighbours(context, vector, filter, wanted, report)
   } catch (error) {
     if (!(error instanceof VectorsUnavailable)) throw error
     return 'unavailable'

@@ -13,7 +13,7 @@ import type { EmbeddingModel } from '../../models/embedding-model'
 import { systemClock, withRetries } from '../../models/resilient'
 import { CLUSTER_HINT, MAX_MATRIX_BYTES } from '../limits'
 import { maskConfig, openConfig } from '../schema/embedding-secrets'
-import type { FieldSlot, StoredSchema } from '../schema/layout'
+import type { FieldSlot } from '../schema/layout'
 import type { FieldPlan, Plan } from '../schema/plan'
 import type { EmbedConfig, EmbeddingModelConfig, Field } from '../types'
 import type { VectorIndex, VectorIndexes } from './vector-index'
@@ -188,16 +188,6 @@ export class VectorFields {
     this.from.retire(slot)
     this.#indexes.get(slot)?.reset()
     this.#indexes.delete(slot)
-  }
-
-  /** Call this in the transaction that changes the fields. */
-  describe(schema: StoredSchema): void {
-    this.from.describe(schema)
-  }
-
-  /** Calls `write`, which changes values that a document can be filtered by. */
-  rewrite(seq: number, write: () => void): void {
-    this.from.rewrite(seq, write)
   }
 
   /** Packs what was written. Belongs in the transaction. */

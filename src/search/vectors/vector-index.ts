@@ -7,10 +7,9 @@
  * are exact.
  */
 
-import type { Condition } from '../filter/filter'
 import { hasRows, type SqlFragment } from '../fragment'
 import { Kept, type Memory } from '../memory'
-import { type FieldSlot, packedTable, type StoredSchema, vectorsTable } from '../schema/layout'
+import { type FieldSlot, packedTable, vectorsTable } from '../schema/layout'
 import { atOnce, type Steps } from '../steps'
 import type { Field } from '../types'
 import {
@@ -45,14 +44,6 @@ export interface Wanted {
   enough: number
 }
 
-/** Which documents are searched. */
-export interface Restriction {
-  /** the exact condition; `1` for all documents */
-  filter: SqlFragment
-  /** conditions that all of these documents meet, for an index that takes no SQL */
-  conditions(): Condition[]
-}
-
 /** Takes an error for the log. */
 export type Report = (error: unknown) => void
 
@@ -74,6 +65,7 @@ export interface VectorIndex {
   search(query: Float32Array, k: number, allowed?: ReadonlySet<number>): Steps<Neighbour[]>
   /**
    * Asks an outside index which documents may be the nearest. Absent where the index is in the object.
+   * @param filter of the documents that are searched; `1` for all
    * @param report gets what an outside index refuses or fails with, even if the search succeeds without it
    * @returns undefined: all that pass the filter
    * @throws VectorsUnavailable
@@ -81,7 +73,7 @@ export interface VectorIndex {
   seek?(
     query: Float32Array,
     wanted: Wanted,
-    among: Restriction,
+    filter: SqlFragment,
     report: Report,
   ): Promise<Candidates | undefined>
   readonly size: number
@@ -100,10 +92,6 @@ export interface VectorIndexes {
   index(field: Field, slot: FieldSlot): VectorIndex
   /** The vectors of a slot are not needed any more. The caller drops the table. */
   retire(slot: number): void
-  /** Learns which fields documents can be filtered by. Belongs in the transaction that changes the schema. */
-  describe(schema: StoredSchema): void
-  /** Runs `write`, which changes values that documents can be filtered by. */
-  rewrite(seq: number, write: () => void): void
 }
 
 /** An index that is only in the object. */
@@ -116,8 +104,6 @@ export const embeddedIndex = (sql: SqlStorage, field: Field, slot: FieldSlot): S
 export const embeddedIndexes = (sql: SqlStorage): VectorIndexes => ({
   index: (field, slot) => embeddedIndex(sql, field, slot),
   retire() {},
-  describe() {},
-  rewrite: (_, write) => write(),
 })
 
 /** As many candidates are kept, and as many more than asked for are measured at least: the order by int8 is slightly off. */

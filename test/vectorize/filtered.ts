@@ -1,4 +1,4 @@
-/** A collection with labels in an object of its own, put together as the Collection does it, with its parts in reach. */
+/** A collection with fields to filter by in an object of its own, put together as the Collection does it, with its parts in reach. */
 import { runInDurableObject } from 'cloudflare:test'
 import { env } from 'cloudflare:workers'
 import { Alarm } from '../../src/durable/objects'
@@ -15,12 +15,11 @@ import { parseSchema } from '../../src/search/schema/schema'
 import { createTables } from '../../src/search/schema/tables'
 import type { SearchParameters } from '../../src/search/types'
 import { Embedders } from '../../src/search/vectors/embedders'
-import { type Labelling, readLabelling } from '../../src/vectorize/labels'
 import { Reconciler, type Reconciliation } from '../../src/vectorize/reconcile'
 import { VectorMirror } from '../../src/vectorize/vector-mirror'
 import { idsOf } from '../search/make-collection'
 import { passingIn } from '../search/passing'
-import { createMetadataIndexes, randomNumbers } from './collections'
+import { randomNumbers } from './collections'
 import { VectorizeDouble } from './double'
 import { OBJECT_ID } from './stage'
 
@@ -55,13 +54,11 @@ class NoAlarm extends Alarm {
 
 interface Options {
   fields?: Record<string, unknown>[]
-  /** whether Vectorize has metadata indexes */
-  isIndexed?: boolean
   /** how many vectors are searched without asking Vectorize */
   exact?: number
 }
 
-export class LabelledCollection {
+export class FilteredCollection {
   readonly double = new VectorizeDouble(DIMENSIONS)
   readonly sql: SqlStorage
   mirror!: VectorMirror
@@ -70,11 +67,10 @@ export class LabelledCollection {
   #sizes: ReturnType<typeof sizes>
   #life = { closed: false }
 
-  constructor(storage: DurableObjectStorage, { fields = FIELDS, isIndexed = true, exact = 15 }: Options) {
+  constructor(storage: DurableObjectStorage, { fields = FIELDS, exact = 15 }: Options) {
     this.#sizes = sizes(exact)
     this.storage = storage
     this.sql = storage.sql
-    if (isIndexed) createMetadataIndexes(this.double)
     migrate(this.sql)
     writeSchema(this.sql, createTables(this.sql, parseSchema({ name: 'things', fields })))
     this.wake()
@@ -88,7 +84,6 @@ export class LabelledCollection {
     this.#life = life
     this.mirror = new VectorMirror(this.#around, () => life.closed, this.#sizes)
     this.store = new Store(this.sql, schema, 0, this.mirror)
-    this.mirror.describe(schema)
     for (const plan of this.store.plan.vectors) this.store.indexOf(plan)
   }
 
@@ -140,21 +135,12 @@ export class LabelledCollection {
     return this.sql.exec<{ count: number }>('SELECT count(*) AS count FROM vector_outbox').one().count
   }
 
-  get labelling(): Labelling {
-    return readLabelling(this.sql)
-  }
-
   /** Compares everything with what Vectorize shows. */
   async reconcile(): Promise<Reconciliation> {
     const reconciler = new Reconciler(this.#around, this.mirror, this.store)
     const { cursor, ...counts } = await reconciler.run('')
     if (cursor !== '') throw new Error('there are more than one call compares')
     return counts
-  }
-
-  /** As if the last trial were an hour ago. */
-  passAnHour(): void {
-    this.sql.exec('UPDATE vectorize_fields SET tried_at = tried_at - 3600000')
   }
 
   /** The ids of the nearest that pass a filter, all of them compared. */
@@ -195,13 +181,13 @@ export class LabelledCollection {
   }
 }
 
-export async function withLabelled(
-  work: (collection: LabelledCollection) => Promise<void>,
+export async function withFiltered(
+  work: (collection: FilteredCollection) => Promise<void>,
   options: Options = {},
 ): Promise<void> {
   const namespace = env.COLLECTION as DurableObjectNamespace
   await runInDurableObject(namespace.getByName(crypto.randomUUID()), (_object, { storage }) =>
-    work(new LabelledCollection(storage, options)),
+    work(new FilteredCollection(storage, options)),
   )
 }
 
