@@ -80,7 +80,15 @@ it("OpenSearch's memory shows of a turn what its record and its messages say", (
       const turn = foldTurn(log)
       const { question, answer } = recordOf(turn, 5_000)
       const { message } = traceOf(turn)
-      const row = { conversationId: 'c', turn: 3, question, answer, createdAt: 5_000, traces: null }
+      const row = {
+        conversationId: 'c',
+        turn: 3,
+        question,
+        answer,
+        createdAt: 5_000,
+        parts: null,
+        traces: null,
+      }
       const shown = messageShown(messageOf({ ...row, more: message ? JSON.stringify(message) : null }))
       expect(shown).toMatchObject({
         memory_id: 'c',
