@@ -10,8 +10,10 @@ export interface ToolServer {
   done: string[]
   /** authorization headers of its calls */
   authorizations: Set<string | undefined>
-  /** what a call does instead: it never replies, or its connection breaks */
-  fails: 'never' | 'breaks' | undefined
+  /** what a call does instead: it never replies, its connection breaks, or its stream stays open after the reply */
+  fails: 'never' | 'breaks' | 'stays open' | undefined
+  /** resolves when a stream that stays open is left */
+  left: Promise<void> | undefined
   /** what is said of an order, in the place of the usual */
   reply: string | undefined
   /** whether replies are JSON; else they are events */
@@ -26,6 +28,7 @@ export async function startToolServer(): Promise<ToolServer> {
     done: [] as string[],
     authorizations: new Set<string | undefined>(),
     fails: undefined as ToolServer['fails'],
+    left: undefined as ToolServer['left'],
     isJson: false,
     hasSessions: false,
     reply: undefined as string | undefined,
@@ -65,6 +68,11 @@ export async function startToolServer(): Promise<ToolServer> {
     let body = ''
     for await (const piece of request) body += piece
     if (state.fails === 'breaks' && body.includes('tools/call')) return void response.destroy()
+    if (state.fails === 'stays open' && body.includes('tools/call')) {
+      // As servers do that go on to send notifications.
+      response.end = (() => response) as typeof response.end
+      state.left = new Promise((resolve) => response.on('close', () => resolve()))
+    }
     const known = sessions.get(String(request.headers['mcp-session-id']))
     const transport =
       known ??

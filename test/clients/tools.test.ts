@@ -85,6 +85,14 @@ describe('a tool of an MCP server', () => {
     expect([...shop.authorizations]).toEqual(['Bearer shop-secret'])
   })
 
+  test('is done once its reply is there, though its server leaves the stream open', async () => {
+    Object.assign(shop, { isJson: false, hasSessions: false, fails: 'stays open' })
+    const { body } = await ask(`Where is my order? ${unique('q')}`)
+    expect(body.answer).toBe('It says: Order 7 was sent on Monday.')
+    // Parley does not keep the stream either.
+    await shop.left
+  })
+
   test('says what went wrong, and the turn goes on', async () => {
     const failed = await ask(`Which are missing? ${unique('q')}`)
     expect(failed.body.calls).toMatchObject([{ failed: true, result: 'There is no order 0.' }])

@@ -54,11 +54,18 @@ const ANSWER: Event[] = [
 ]
 
 function answering(...events: Event[]): Promise<Awaited<ReturnType<typeof ask>>> {
+  return answeringTo({}, ...events)
+}
+
+function answeringTo(
+  request: Parameters<typeof ask>[1],
+  ...events: Event[]
+): Promise<Awaited<ReturnType<typeof ask>>> {
   raw.respond = (response) => {
     response.writeHead(200, { 'content-type': 'application/vnd.amazon.eventstream' })
     response.end(frames(...events))
   }
-  return ask(model())
+  return ask(model(), request)
 }
 
 const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex')
@@ -86,6 +93,36 @@ function signatureOf({ method, path, headers, body }: Received): string {
   const key = [day!, 'eu-west-1', 'bedrock', 'aws4_request'].reduce<string | Buffer>(hmac, `AWS4${SECRET}`)
   return createHmac('sha256', key).update(toSign).digest('hex')
 }
+
+it('reads the calls of tools in a stream, whose arguments come in pieces', async () => {
+  const piece = (at: number, input: string): Event => [
+    'contentBlockDelta',
+    { contentBlockIndex: at, delta: { toolUse: { input } } },
+  ]
+  const begin = (at: number, toolUseId: string): Event => [
+    'contentBlockStart',
+    { contentBlockIndex: at, start: { toolUse: { toolUseId, name: 'orders' } } },
+  ]
+  const tools = [{ name: 'orders', description: 'Looks up an order.', parameters: { type: 'object' } }]
+  const deltas = await answeringTo(
+    { tools },
+    text('Let me see.'),
+    begin(1, 'c1'),
+    piece(1, '{"id":'),
+    begin(2, 'c2'),
+    piece(2, ''),
+    piece(1, '"7"}'),
+    piece(2, '{"id":"8"}'),
+    stop('tool_use'),
+    metadata,
+  )
+  expect(deltas.filter(({ type }) => type !== 'usage')).toEqual([
+    { type: 'text', text: 'Let me see.' },
+    { type: 'call', call: { type: 'tool_call', id: 'c1', name: 'orders', arguments: '{"id":"7"}' } },
+    { type: 'call', call: { type: 'tool_call', id: 'c2', name: 'orders', arguments: '{"id":"8"}' } },
+    { type: 'finish', reason: 'stop' },
+  ])
+})
 
 describe('what is sent to Bedrock', () => {
   it('is a Converse request, signed', async () => {
