@@ -193,19 +193,27 @@ test('an assistant gets a way to people, and loses it', async () => {
   await type(screen.getByLabelText('Webhook'), 'https://desk.example.com/parley')
   await type(screen.getByLabelText('Offer it after so many declined answers'), '3')
   await click(screen.getByLabelText('Take texts and PDFs with a question'))
+  await click(screen.getByLabelText('Friday'))
+  await type(screen.getByLabelText('From'), '10:30')
+  await type(screen.getByLabelText('What visitors read outside of them'), 'On Monday and Friday.')
   await expectSound('assistant with people')
   await click(await button('Save'))
   await shows('Saved.', '.saved')
+  await click(screen.getByLabelText('Only within office hours'))
+  await click(await button('Save'))
   await choose(screen.getByLabelText('How visitors reach people'), 'Not at all')
   await click(await button('Save'))
-  await waitFor(() => expect(server.askedFor('PUT /assistants/help')).toHaveLength(2))
-  const [first, second] = server.askedFor('PUT /assistants/help').map(({ body }) => body)
-  expect(first).toMatchObject({
-    attachments: true,
-    handover: { webhook: 'https://desk.example.com/parley', after: 3, hours, outside: 'On Monday.' },
+  await waitFor(() => expect(server.askedFor('PUT /assistants/help')).toHaveLength(3))
+  const [first, second, third] = server.askedFor('PUT /assistants/help').map(({ body }) => body)
+  const reached = { webhook: 'https://desk.example.com/parley', after: 3 }
+  expect(first.attachments).toBe(true)
+  expect(first.handover).toEqual({
+    ...reached,
+    hours: { ...hours, days: ['mon', 'fri'], from: '10:30' },
+    outside: 'On Monday and Friday.',
   })
-  expect(first.handover).not.toHaveProperty('url')
-  expect(second).not.toHaveProperty('handover')
+  expect(second.handover).toEqual(reached)
+  expect(third).not.toHaveProperty('handover')
 })
 
 test('an assistant is deleted from the list', async () => {

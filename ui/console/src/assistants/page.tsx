@@ -1,5 +1,6 @@
 /** Assistants: the list, and one to change beside a live preview of its widget. */
 import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Hours } from '../../../../src/lib/hours'
 import { go, place, to, toAsk } from '../address'
 import { key, mapped, Refusal, read, send, useLoaded, useRead } from '../api'
 import { type Assistant, type Choices, listed, loadChoices } from '../chat/choices'
@@ -138,6 +139,25 @@ const BUILT_IN = { search: 'Search the documents again', document: 'Read a docum
 
 const WAYS = { '': 'Not at all', url: 'An address that a button opens', webhook: 'A form, sent to a webhook' }
 
+const WEEK = [
+  ['mon', 'Monday'],
+  ['tue', 'Tuesday'],
+  ['wed', 'Wednesday'],
+  ['thu', 'Thursday'],
+  ['fri', 'Friday'],
+  ['sat', 'Saturday'],
+  ['sun', 'Sunday'],
+] as const
+
+const TIME = { required: true, pattern: '([01][0-9]|2[0-3]):[0-5][0-9]|24:00', title: 'Such as 09:00' }
+
+const USUAL_HOURS = (): Hours => ({
+  days: ['mon', 'tue', 'wed', 'thu', 'fri'],
+  from: '09:00',
+  to: '17:00',
+  time_zone: Intl.DateTimeFormat().resolvedOptions().timeZone,
+})
+
 const wayOf = (handover: AssistantBody['handover']): keyof typeof WAYS => {
   if (handover?.url !== undefined) return 'url'
   return handover?.webhook === undefined ? '' : 'webhook'
@@ -154,15 +174,17 @@ function AssistantForm({ name, body, choices, stored, saved }: FormProps) {
     people: wayOf(body.handover),
     reachedAt: body.handover?.url ?? body.handover?.webhook ?? '',
     after: String(body.handover?.after ?? ''),
+    keepsHours: body.handover?.hours !== undefined,
+    ...(body.handover?.hours ?? USUAL_HOURS()),
+    outside: body.handover?.outside ?? '',
   })
   const [kept, setKept] = useState<typeof draft>()
   const models = choices.models?.map(({ id }) => id) ?? []
   const model = draft.model || models[0] || ''
   const save = async () => {
-    const { as, origins, questions, tools, people, reachedAt, after, ...others } = draft
-    const { allowed_origins: _, handover, system_prompt: prompt, ...rest } = others
-    // Office hours stay as they are.
-    const { url: __, webhook: ___, after: ____, ...hours } = handover ?? {}
+    const { as, origins, questions, tools, people, reachedAt, after, keepsHours, ...more } = draft
+    const { days, from, to, time_zone, outside, ...others } = more
+    const { allowed_origins: _, handover: __, system_prompt: prompt, ...rest } = others
     setKept(undefined)
     await send('PUT', pathOf(as), {
       ...rest,
@@ -172,7 +194,11 @@ function AssistantForm({ name, body, choices, stored, saved }: FormProps) {
       ...(prompt && { system_prompt: prompt }),
       ...(linesIn(origins).length > 0 && { allowed_origins: linesIn(origins) }),
       ...(people !== '' && {
-        handover: { ...hours, [people]: reachedAt, ...(after && { after: Number(after) }) },
+        handover: {
+          [people]: reachedAt,
+          ...(after && { after: Number(after) }),
+          ...(keepsHours && { hours: { days, from, to, time_zone }, ...(outside && { outside }) }),
+        },
       }),
     })
     setKept(draft)
@@ -270,6 +296,16 @@ function AssistantForm({ name, body, choices, stored, saved }: FormProps) {
             title: '1 to 10',
             placeholder: 'Empty: the button alone',
           })}
+          {check('keepsHours', 'Only within office hours')}
+        </>
+      )}
+      {draft.people !== '' && draft.keepsHours && (
+        <>
+          <CheckList label="Days" options={WEEK} chosen={draft.days} change={(days) => set({ days })} />
+          {text('from', 'From', TIME)}
+          {text('to', 'To', TIME)}
+          {text('time_zone', 'Time zone', { required: true, options: Intl.supportedValuesOf('timeZone') })}
+          {text('outside', 'What visitors read outside of them', { rows: 2 })}
         </>
       )}
     </Form>
