@@ -287,9 +287,12 @@ function AssistantForm({ name, body, choices, stored, saved }: FormProps) {
             required: true,
             placeholder:
               draft.people === 'url' ? 'mailto:help@example.com' : 'https://desk.example.com/parley',
-            hint:
-              draft.people === 'webhook' &&
-              'It gets the form and the conversation, signed. `GET /assistants/NAME` has the secret to check that.',
+            hint: draft.people === 'webhook' && (
+              <>
+                It gets the form and the conversation, signed. <code>GET /assistants/NAME</code> has the
+                secret to check that.
+              </>
+            ),
           })}
           {text('after', 'Offer it after so many declined answers', {
             pattern: '10|[1-9]',
