@@ -95,7 +95,7 @@ export function areaTests(field: Field, { values }: FilterClause): IsInside[] {
   requireFew(field, values.length)
   return values.map(({ text }): IsInside => {
     const area = readArea(field, text)
-    if ('corners' in area) return contains(area.corners)
+    if ('corners' in area) return contains(area.corners, STRIPS)
     return (y, x) => distance(area.latitude, area.longitude, y, x) <= area.meters
   })
 }
@@ -130,11 +130,13 @@ export function metersTo(
  * meridian, and its corners may come in either order. A place is inside if the way from it to the north crosses an odd number of
  * edges; or an even number, if the north pole itself is inside. Of a polygon around the earth, the smaller part is inside.
  * @param corners latitudes and longitudes in turn
+ * @param strips from north to south, each with a list of the edges in it. With 1, the test is made soonest; with more, it is
+ *   quicker for many places, as most edges of a polygon with many corners are short.
  */
-export function contains(corners: readonly number[]): IsInside {
+export function contains(corners: readonly number[], strips = 1): IsInside {
   const edges: Edge[] = []
   let [south, north, lean] = [Infinity, -Infinity, 0]
-  let along = 0
+  let [along, west, east] = [0, 0, 0]
   for (let at = 0; at < corners.length; at += 2) {
     const [y1, x1] = [corners[at]!, corners[at + 1]!]
     const [y2, x2] = [corners[(at + 2) % corners.length]!, corners[(at + 3) % corners.length]!]
@@ -142,17 +144,20 @@ export function contains(corners: readonly number[]): IsInside {
     lean += width * (y1 + y2)
     south = Math.min(south, y1)
     north = Math.max(north, y1)
-    if (width > 0) edges.push({ west: x1, width, first: y1, last: y2 })
-    else if (width < 0) edges.push({ west: x2, width: -width, first: y2, last: y1 })
+    if (width > 0) edges.push({ along, west: x1, width, first: y1, last: y2 })
+    else if (width < 0) edges.push({ along: along + width, west: x2, width: -width, first: y2, last: y1 })
     along += width
+    west = Math.min(west, along)
+    east = Math.max(east, along)
   }
   const isAround = Math.abs(along) > 180
   const hasNorthPole = isAround && lean * along > 0
   if (isAround) [south, north] = [-Infinity, Infinity]
+  const inStrip = byStrip(edges, west, east - west, strips)
   return (y, x) => {
     if (!(y >= south && y <= north)) return false
     let isInside = hasNorthPole
-    for (const edge of edges) {
+    for (const edge of inStrip(x - corners[1]!)) {
       const past = eastOf(x - edge.west)
       if (past < edge.width && edge.first + ((edge.last - edge.first) * past) / edge.width > y)
         isInside = !isInside
@@ -163,6 +168,8 @@ export function contains(corners: readonly number[]): IsInside {
 
 /** An edge of a polygon: degrees. */
 interface Edge {
+  /** its western end, as the way from the polygon's first corner */
+  along: number
   /** its western end */
   west: number
   width: number
@@ -170,6 +177,41 @@ interface Edge {
   first: number
   /** latitude of the eastern end */
   last: number
+}
+
+/** Strips for the areas of a filter, which many places are compared with. */
+const STRIPS = 64
+/** Strips that an edge lies in at most on the average: lists of long edges would be large, and hardly quicker. */
+const MOST_IN = STRIPS / 4
+/** Degrees: more than what rounding can move a place by. */
+const MARGIN = 1e-6
+
+/**
+ * Lists edges by strips of the polygon. An edge that ends on the border between two is in both.
+ * @param west of the polygon, as the way from its first corner
+ * @param width of the polygon; more than 360 if it goes around the earth
+ * @returns the edges that may be north of a place, by its way from the polygon's first corner
+ */
+function byStrip(
+  edges: readonly Edge[],
+  west: number,
+  width: number,
+  strips: number,
+): (along: number) => readonly Edge[] {
+  if (strips === 1) return () => edges
+  const begin = west - 2 * MARGIN
+  const scale = strips / Math.min(360, width + 4 * MARGIN)
+  const lists: Edge[][] = Array.from({ length: strips }, () => [])
+  let listed = 0
+  for (const edge of edges) {
+    const first = Math.floor((edge.along - MARGIN - begin) * scale)
+    const last = Math.floor((edge.along + edge.width + MARGIN - begin) * scale)
+    const some = Math.min(strips, last - first + 1)
+    listed += some
+    if (!(listed <= MOST_IN * edges.length)) return byStrip(edges, west, width, 1)
+    for (let at = 0; at < some; at++) lists[(first + at) % strips]!.push(edge)
+  }
+  return (along) => lists[Math.floor(eastOf(along - begin) * scale)] ?? []
 }
 
 /** A longitude as degrees from 0 up to 360. */

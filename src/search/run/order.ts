@@ -47,8 +47,8 @@ export function checkOrder(context: SearchContext, sort: readonly SortKey[] = []
   }
 }
 
-/** Without a value, a match is the worst in either direction. */
-const LAST = Number.NEGATIVE_INFINITY
+/** Of a match without a value, which is the worst in either direction. */
+const lastBy = (sign: number): number => sign * Number.NEGATIVE_INFINITY
 
 /**
  * @param sort the size of a document's group is not known yet, so it counts as 0 here
@@ -66,10 +66,10 @@ export async function orderingOf(context: Running, sort: readonly SortKey[], ask
     const sign = key.direction === 'ASC' ? -1 : 1
     switch (key.kind) {
       case 'seq':
-        keys.push(byAge(sign))
+        keys.push({ sign, partOf: age })
         break
       case 'random':
-        keys.push((number) => (at) => sign * randomOf(key.seed, number * BLOCK + at))
+        keys.push({ sign, partOf: (number) => (at) => randomOf(key.seed, number * BLOCK + at) })
         break
       case 'field':
         keys.push(byField(key, blockOf))
@@ -78,12 +78,12 @@ export async function orderingOf(context: Running, sort: readonly SortKey[], ask
         keys.push(byDistance(key, blockOf))
         break
       case 'eval':
-        keys.push(byNumbers(await scoresOf(context, key.cases, set), sign, LAST))
+        keys.push(byNumbers(await scoresOf(context, key.cases, set), sign))
         break
       case 'joined': {
         const bySeq = await ranks(context, key, seqsOf(set))
         const numbers = await context.pace.through(numbersOf([...bySeq.keys()], [...bySeq.values()]))
-        keys.push(byNumbers(numbers, -1, LAST))
+        keys.push(byNumbers(numbers, -1))
         break
       }
       case 'vector_query': {
@@ -91,7 +91,7 @@ export async function orderingOf(context: Running, sort: readonly SortKey[], ask
         const measured = await distancesTo(context, asked.sortVectors![vectors++]!, seqs)
         const numbers = await context.pace.through(numbersOf(seqs, measured))
         distances ??= numbers
-        keys.push(byNumbers(numbers, sign, LAST))
+        keys.push(byNumbers(numbers, sign))
         break
       }
       case 'text_match':
@@ -99,12 +99,12 @@ export async function orderingOf(context: Running, sort: readonly SortKey[], ask
         keys.push(await byMatch(key, { ...asked, found }, context.pace))
         break
       case 'group_found':
-        keys.push(equal)
+        keys.push({ sign, partOf: equal })
     }
   }
-  if (keys.length === 0) keys.push(byAge(1))
+  if (keys.length === 0) keys.push({ sign: 1, partOf: age })
   return {
-    order: orderOf(keys),
+    order: keys,
     /** matches with what they were found by */
     rowsOf(seqs: readonly number[]): OrderedMatch[] {
       const scores = fit?.of(seqs)
@@ -124,26 +124,32 @@ function byField(key: SortKey & { kind: 'field' }, blockOf: BlockOf): KeyOrder {
   const sign = key.direction === 'ASC' ? -1 : 1
   const largest = isString(field) && key.direction === 'DESC' ? 'first' : 'last'
   const isFirst = (key.missing === 'normal' ? largest : key.missing) === 'first'
-  const missing = isFirst ? Number.POSITIVE_INFINITY : LAST
-  return (number, offsets) => {
+  const partOf = (number: number, offsets: Offsets): Part => {
     const block = blockOf(field, number, offsets)
-    if (block.words !== undefined) return byString(block.values, block.words, sign, isFirst)
-    return byNumber(block, sign, missing, decay && ((value) => decayed(decay, value)))
+    // A string that is first in a rising order is less than all others.
+    if (block.words !== undefined) return textPart(block.values, block.words, isFirst === (sign === 1))
+    return numberPart(
+      block,
+      isFirst ? -lastBy(sign) : lastBy(sign),
+      decay && ((value) => decayed(decay, value)),
+    )
   }
+  return { sign, partOf }
 }
 
 /** By the distance from a place, of the nearest of a document's places. */
 function byDistance(key: SortKey & { kind: 'geopoint' }, blockOf: BlockOf): KeyOrder {
   const sign = key.direction === 'ASC' ? -1 : 1
-  return (number, offsets) => {
+  const partOf = (number: number, offsets: Offsets): Part => {
     const block = blockOf(key.field, number, offsets)
     return (at) => {
       const meters = metersTo(key, block, at)
-      if (meters === undefined) return LAST
+      if (meters === undefined) return lastBy(sign)
       const counted = meters < key.exclude ? 0 : meters
-      return sign * (key.precision > 0 ? Math.floor(counted / key.precision) : counted)
+      return key.precision > 0 ? Math.floor(counted / key.precision) : counted
     }
   }
+  return { sign, partOf }
 }
 
 /** By how well the words fit, or by the distance of a vector. */
@@ -160,14 +166,14 @@ async function byMatch(
     const parts = await pace.through(gathered.bucketsOf(key.buckets, text && vector))
     return numbered(parts, isText ? -sign : sign, gathered)
   }
-  if (!(isText ? text : vector)) return equal
-  if (found === undefined) return scoresLast ? equal : byScore(await fit!.all(), sign)
+  if (!(isText ? text : vector)) return { sign, partOf: equal }
+  if (found === undefined) return scoresLast ? { sign, partOf: equal } : byScore(await fit!.all(), -sign)
   if (!isText) return numbered(found.distances, sign, found)
   // FTS5's BM25 is best when lowest. A fused score is best when highest.
   return vector ? numbered(found.fused, sign, found) : numbered(found.scores, -sign, found)
 
   async function numbered(values: readonly number[], by: number, matches: Gathered): Promise<KeyOrder> {
-    return byNumbers(await pace.through(matches.numbers(values)), by, LAST)
+    return byNumbers(await pace.through(matches.numbers(values)), by)
   }
 }
 
@@ -223,149 +229,141 @@ async function ranks(
 // =============================================================================
 // Orders the matches of a block, by values in memory (schema/column-memory.ts), and finds the first of all.
 
-/** How good a document is by a key: greater comes first. All documents have the same type, but for BigInts among numbers. */
+/** A document's value by a key. All documents have the same type, but for BigInts among numbers. */
 type Goodness = number | bigint | string
 
-/** A match with its goodness by each key. */
+/** A match with its value by each key. */
 export interface Placed {
   seq: number
   keys: Goodness[]
 }
 
-/** Negative if `a` comes first. Equal documents come newest first. */
-function place(a: Placed, b: Placed): number {
-  for (let at = 0; at < a.keys.length; at++) {
-    const [one, other] = [a.keys[at]!, b.keys[at]!]
-    if (one !== other) return one > other ? -1 : 1
-  }
-  return b.seq - a.seq
-}
-
-/** How good a document of a block is by a key. Without a value it is infinitely good or bad. */
+/** A document's value by a key. Without a value it is infinitely large or small. */
 type Part = (at: number) => Goodness
 
-/** The order in one block, by key; there is one at least. */
-export type BlockOrder = readonly Part[]
+interface KeyOrder {
+  /** 1: greater values come first; -1: smaller ones */
+  sign: number
+  /** the values of a block's documents */
+  partOf: (number: number, offsets: Offsets) => Part
+}
 
-/** Returns the order of a block's documents. */
-export type OrderOf = (number: number, offsets: Offsets) => BlockOrder
+/** By key; there is one at least. */
+export type Order = readonly KeyOrder[]
 
-type KeyOrder = (number: number, offsets: Offsets) => Part
+/** The values of a block's documents, by key. */
+export const partsOf = (order: Order, number: number, offsets: Offsets): Part[] =>
+  order.map(({ partOf }) => partOf(number, offsets))
 
-export const orderOf =
-  (keys: readonly KeyOrder[]): OrderOf =>
-  (number, offsets) =>
-    keys.map((key) => key(number, offsets))
+/** Negative if `a` comes first. Equal documents come newest first. */
+const placeBy =
+  (order: Order) =>
+  (a: Placed, b: Placed): number => {
+    for (let at = 0; at < a.keys.length; at++) {
+      const [one, other] = [a.keys[at]!, b.keys[at]!]
+      if (one !== other) return one > other === order[at]!.sign > 0 ? -1 : 1
+    }
+    return b.seq - a.seq
+  }
 
-const equal: KeyOrder = () => () => 0
+/** Whether a match comes before another one, whose values are known. */
+export function comesBefore(
+  order: Order,
+  seq: number,
+  parts: readonly Part[],
+  at: number,
+  other: Placed,
+): boolean {
+  for (let index = 0; index < parts.length; index++) {
+    const [value, known] = [parts[index]!(at), other.keys[index]!]
+    if (value !== known) return value > known === order[index]!.sign > 0
+  }
+  return seq > other.seq
+}
 
-/** Scores are better when lower. They are only read of documents that are equal by all keys before. */
-const byScore =
-  (scores: Scores, sign: number): KeyOrder =>
-  (number) => {
+const equal: KeyOrder['partOf'] = () => () => 0
+
+const age: KeyOrder['partOf'] = (number) => (at) => number * BLOCK + at
+
+/** Scores are only read of documents that are equal by all keys before. */
+const byScore = (scores: Scores, sign: number): KeyOrder => ({
+  sign,
+  partOf: (number) => {
     let scoreOf: ((at: number) => number) | undefined
     return (at) => {
       scoreOf ??= scores(number)
-      return -sign * scoreOf(at)
+      return scoreOf(at)
     }
-  }
+  },
+})
 
-const byAge =
-  (sign: number): KeyOrder =>
-  (number) =>
-  (at) =>
-    sign * (number * BLOCK + at)
-
-/** By numbers that are known by block and offset; NaN for none. */
-export const byNumbers =
-  (numbers: BlockNumbers, sign: number, missing: number): KeyOrder =>
-  (number) =>
-    byNumber({ values: numbers.get(number) ?? NONE, starts: undefined }, sign, missing)
+/** By numbers that are known by block and offset; NaN for none. @param missing the value of those without a number */
+export const byNumbers = (numbers: BlockNumbers, sign: number, missing = lastBy(sign)): KeyOrder => ({
+  sign,
+  partOf: (number) => numberPart({ values: numbers.get(number) ?? NONE, starts: undefined }, missing),
+})
 
 const NONE = new Float64Array(BLOCK).fill(Number.NaN)
 
 /** @param scoreOf a value; the value itself without it */
-const byNumber =
-  (
-    block: Block,
-    sign: number,
-    missing: number,
-    scoreOf = (value: number | bigint): number | bigint => value,
-  ): Part =>
+const numberPart =
+  (block: Block, missing: number, scoreOf?: (value: number | bigint) => number | bigint): Part =>
   (at) => {
     const place = placeAt(block, at)
     if (place === -1) return missing
-    const score = scoreOf(numberAt(block.values, place))
-    return sign === 1 ? score : -score
+    const value = numberAt(block.values, place)
+    return scoreOf === undefined ? value : scoreOf(value)
   }
 
-function byString(ids: Block['values'], words: Words, sign: number, isFirst: boolean): Part {
-  const missing = isFirst ? BEST : WORST
-  const keys = sortableIn(words, sign)
+/** @param isLargest whether a missing string is greater than all others */
+function textPart(ids: Block['values'], words: Words, isLargest: boolean): Part {
+  const missing = isLargest ? LARGEST : ''
+  const known = SORTABLE.get(words) ?? new Array<string>(words.size).fill('')
+  SORTABLE.set(words, known)
   return (at) => {
     const id = ids[at] as number
-    keys[id] ??= id === 0 ? '' : sortable(words.norm(id), sign)
-    return keys[id] || missing
+    if (id === 0) return missing
+    return (known[id] ||= sortable(words.norm(id))) || missing
   }
 }
 
-const SORTABLE = new WeakMap<Words, Map<number, string[]>>()
+/** By id: the strings of a block as they are ordered, as far as they are known. */
+const SORTABLE = new WeakMap<Words, string[]>()
 
-/** Texts by id, as far as they are known, by which the strings of a block are ordered. */
-function sortableIn(words: Words, sign: number): string[] {
-  const bySign = SORTABLE.get(words) ?? new Map<number, string[]>()
-  SORTABLE.set(words, bySign)
-  const known = bySign.get(sign) ?? []
-  bySign.set(sign, known)
-  return known
-}
-
-/** Strings that are better and worse than all. */
-const [BEST, WORST] = ['\uffff\uffff', '']
+/** Greater than all strings. */
+const LARGEST = '\uffff\uffff'
 
 /** Characters of a string that decide its place. */
 const MOST_CHARACTERS = 1_000
 
-/**
- * A string that is greater, unit by unit, for what comes first: by code points, or by turned ones in a rising order. An empty one
- * has none.
- */
-function sortable(norm: string, sign: number): string {
-  if (norm === '') return ''
+/** A string that is greater, unit by unit, where the given one is greater by code points. */
+function sortable(norm: string): string {
   const text = norm.slice(0, MOST_CHARACTERS)
-  if (sign === 1) return /[\ud800-\uffff]/.test(text) ? text.replace(/[\ud800-\uffff]/g, unitOf) : text
-  let turned = ''
-  for (let at = 0; at < text.length; at++) turned += String.fromCharCode(0xffff - rankOf(text.charCodeAt(at)))
-  // What goes on is later.
-  return `${turned}\uffff`
+  return /[\ud800-\uffff]/.test(text) ? text.replace(/[\ud800-\uffff]/g, unitOf) : text
 }
 
 const unitOf = (unit: string): string => String.fromCharCode(rankOf(unit.charCodeAt(0)))
 
 /** Keeps the first `limit` of all that it is offered. */
 export class First<Item extends Placed> extends FirstItems<Item> {
-  constructor(limit: number) {
-    super(limit, place)
+  constructor(
+    limit: number,
+    private readonly by: Order,
+  ) {
+    super(limit, placeBy(by))
   }
 
   /** Whether a match would be kept. */
   takes(seq: number, parts: readonly Part[], at: number): boolean {
-    if (!this.isFull) return true
-    const { last } = this
-    if (last === undefined) return false
-    for (let index = 0; index < parts.length; index++) {
-      const [value, least] = [parts[index]!(at), last.keys[index]!]
-      if (value !== least) return value > least
-    }
-    return seq > last.seq
+    return !this.isFull || (this.last !== undefined && comesBefore(this.by, seq, parts, at, this.last))
   }
 }
 
 /** The first matches in order. */
-export async function firstOf(set: MatchSet, order: OrderOf, limit: number, pace: Pace): Promise<Placed[]> {
-  const first = new First<Placed>(limit)
+export async function firstOf(set: MatchSet, order: Order, limit: number, pace: Pace): Promise<Placed[]> {
+  const first = new First<Placed>(limit, order)
   await eachBlock(set, pace, (number, offsets) => {
-    const parts = order(number, offsets)
+    const parts = partsOf(order, number, offsets)
     // Go from the newest to the oldest: among many equally good documents the newest win, so later ones need not be
     // kept for a while.
     for (let index = offsets.length - 1; index >= 0; index--) {
@@ -423,7 +421,7 @@ export async function windowOf(
 async function withTies(
   fit: Fit,
   set: MatchSet,
-  order: OrderOf,
+  order: Order,
   {
     first,
     offset,
@@ -457,7 +455,7 @@ async function withTies(
     const wanted = one.keys.slice(0, count)
     const equals: Placed[] = []
     await eachBlock(set, pace, (number, offsets) => {
-      const parts = order(number, offsets)
+      const parts = partsOf(order, number, offsets)
       for (const at of offsets) {
         if (!wanted.every((value, index) => value === parts[index]!(at))) continue
         equals.push({ seq: number * BLOCK + at, keys: parts.map((part) => part(at)) })
@@ -474,9 +472,10 @@ async function withTies(
     if (some.length > 1) {
       await pace.rest(READING)
       const scores = fit.of(all)
+      // The key's own sign is that of a falling order.
       for (const { seq, keys } of some) keys[key] = -(scores.get(seq) ?? 0)
     }
-    const inOrder = some.toSorted(place).map(({ seq }) => seq)
+    const inOrder = some.toSorted(placeBy(order)).map(({ seq }) => seq)
     return inOrder.slice(window.offset, window.offset + window.limit)
   }
 }

@@ -19,7 +19,7 @@ import {
 import type { Running, SearchContext } from '../context'
 import { allMatches } from '../kept-matches'
 import { type MatchSet, minus, partsOf, seqsOf, sizeOf } from '../match-set'
-import { byNumbers, firstOf, orderOf, windowOf } from '../order'
+import { byNumbers, firstOf, windowOf } from '../order'
 import { columnsOf } from '../query-words'
 import {
   type MatchRules,
@@ -36,9 +36,6 @@ const MOST_CHARACTERS = 2_000_000
 
 /** Documents that one statement reads: whoever needs no more of them reads the rest of these all the same. */
 const AT_ONCE = 16
-/** After documents with this many characters together, one statement reads more. */
-const SHORT = 64_000
-const MOST_AT_ONCE = 64
 
 /** BM25's parameters, for the order of documents that are equal in everything else. */
 const K1 = 1.2
@@ -142,30 +139,22 @@ export class DocumentScorer {
   /** Documents in this order, without those that were deleted. */
   *#bodies(seqs: readonly number[]): Generator<Row> {
     const hasUnstored = this.request.queryFields.some(({ field }) => !field.store)
-    let atOnce = AT_ONCE
-    for (let from = 0; from < seqs.length; ) {
-      const some = seqs.slice(from, from + atOnce)
-      let characters = 0
+    for (let from = 0; from < seqs.length; from += AT_ONCE) {
       // Arrays take less time than objects.
       const rows = this.context.sql
         .exec(
           `SELECT d.seq, d.body, ${hasUnstored ? 'u.body' : 'NULL'} AS unstored
              FROM json_each(?) s CROSS JOIN documents d ON d.seq = s.value
              ${hasUnstored ? 'LEFT JOIN unstored u ON u.seq = d.seq' : ''}`,
-          JSON.stringify(some),
+          JSON.stringify(seqs.slice(from, from + AT_ONCE)),
         )
         .raw<Row>()
       try {
-        for (const row of rows) {
-          characters += row[1].length
-          yield row
-        }
+        yield* rows
       } finally {
         // A cursor cannot be closed. SQLite drops no table while one is open.
         while (!rows.next().done);
       }
-      from += some.length
-      atOnce = characters < SHORT ? MOST_AT_ONCE : AT_ONCE
     }
   }
 
@@ -244,7 +233,8 @@ export async function firstByLength(
     }
   }
   const numbers = await pace.through(lengths.numbers(lengths.scores))
-  const order = orderOf([byNumbers(numbers, -1, Number.POSITIVE_INFINITY)])
+  // A document without a length is as short as can be.
+  const order = [byNumbers(numbers, -1, Number.NEGATIVE_INFINITY)]
   const first = await firstOf(set, order, offset + limit, pace)
   return first.slice(offset).map(({ seq }) => ({ seq, score: null, distance: null, fused: null }))
 }
