@@ -270,6 +270,8 @@ const MIGRATIONS: readonly ((sql: SqlStorage) => void)[] = [
   (sql) => sql.exec(PACKED_COLUMNS),
   packVectors,
   leaveMergesToTidying,
+  // Numbers had types of several widths. Searches pack them again.
+  (sql) => sql.exec('DELETE FROM packed_columns'),
 ]
 
 /** Packs the vectors that are there. It takes a second for 50,000, once. */

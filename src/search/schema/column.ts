@@ -254,7 +254,7 @@ export interface Block {
    */
   values: Uint16Array | Uint32Array | Float64Array | BigInt64Array
   /** where each document's values begin, and where the last one's end */
-  starts: Uint16Array | Uint32Array | undefined
+  starts: Uint32Array | undefined
   /** of strings */
   words?: Words
   /** of places */
@@ -381,35 +381,12 @@ export class PackedColumns {
   }
 }
 
-/** Types of numbers, the narrowest first, and what stands for no value. */
-const NUMBERS = [
-  [Int8Array, -128],
-  [Int16Array, -32_768],
-  [Int32Array, -2_147_483_648],
-] as const
-
 /** Bytes of the head: the type of the values, and the bytes of each part. */
 const HEAD = 4 * Uint32Array.BYTES_PER_ELEMENT
 /** PLACES have as many longitudes behind their latitudes. */
-const [TEXT, FLOAT, WIDE_TEXT, BIG, PLACES] = [100, 101, 102, 103, 104]
+const [TEXT, NUMBERS, WIDE_TEXT, BIG, PLACES] = [100, 101, 102, 103, 104]
 /** Bytes of a row: SQLite takes 2 MB. */
 const MOST_BYTES = 1_900_000
-
-/** Numbers in the narrowest type that has all of them. */
-function narrowed(values: Float64Array): [type: number, values: ArrayBufferView] {
-  for (const [type, [Type, none]] of NUMBERS.entries()) {
-    const narrow = new Type(values.length)
-    let at = 0
-    for (; at < values.length; at++) {
-      const value = values[at]!
-      narrow[at] = Number.isNaN(value) ? none : value
-      // Also -0 is another number.
-      if (!Number.isNaN(value) && (value === none || !Object.is(narrow[at], value))) break
-    }
-    if (at === values.length) return [type, narrow]
-  }
-  return [FLOAT, values]
-}
 
 function typed({ values, longitudes }: Block): [type: number, values: ArrayBufferView] {
   if (longitudes !== undefined) {
@@ -418,7 +395,7 @@ function typed({ values, longitudes }: Block): [type: number, values: ArrayBuffe
     both.set(longitudes, values.length)
     return [PLACES, both]
   }
-  if (values instanceof Float64Array) return narrowed(values)
+  if (values instanceof Float64Array) return [NUMBERS, values]
   if (values instanceof BigInt64Array) return [BIG, values]
   return [values instanceof Uint16Array ? TEXT : WIDE_TEXT, values]
 }
@@ -428,7 +405,7 @@ export function packed(block: Block): ArrayBuffer | undefined {
   const { starts, words } = block
   const [type, all] = typed(block)
   const texts = new TextEncoder().encode(words ? JSON.stringify(words.texts) : '')
-  const parts = [starts === undefined ? new Uint32Array(0) : Uint32Array.from(starts), all, texts]
+  const parts = [starts ?? new Uint32Array(0), all, texts]
   const head = new Uint32Array(HEAD / Uint32Array.BYTES_PER_ELEMENT)
   head.set([type, ...parts.map(({ byteLength }) => byteLength)])
   // Every part begins where its type needs it: the head and the starts have multiples of 4 bytes, the values of 8 at most.
@@ -462,16 +439,8 @@ export function unpacked(bytes: ArrayBuffer, forms: Forms): Block {
     return { values, starts, words: new Words(texts, forms) }
   }
   if (type === BIG) return { values: new BigInt64Array(bytes, from, valueBytes! / 8), starts }
-  if (type === PLACES) {
-    const half = valueBytes! / 2
-    return {
-      values: new Float64Array(bytes, from, half / 8),
-      starts,
-      longitudes: new Float64Array(bytes, from + half, half / 8),
-    }
-  }
-  const [Type, none] = NUMBERS[type!] ?? [Float64Array, Number.NaN]
-  const values = new Float64Array(new Type(bytes, from, valueBytes! / Type.BYTES_PER_ELEMENT))
-  for (let at = 0; at < values.length; at++) if (values[at] === none) values[at] = Number.NaN
-  return { values, starts }
+  const values = new Float64Array(bytes, from, valueBytes! / 8)
+  if (type === NUMBERS) return { values, starts }
+  const half = values.length / 2
+  return { values: values.subarray(0, half), starts, longitudes: values.subarray(half) }
 }
