@@ -111,3 +111,61 @@ export class KeptUntilWrite<Key, Value> {
     return this.#kept
   }
 }
+
+/** Bytes of an entry of `KeptBlocks` besides its value, roughly. */
+const BLOCK_BYTES = 120
+
+/** What is kept under one key: values by block, each with the writes that had been made before it was read. */
+interface Group<Value> {
+  bytes: number
+  readonly blocks: Map<number, { value: Value; bytes: number; since: number }>
+}
+
+/**
+ * What is known of blocks of documents, such as their values and matches. A write makes wrong what is known of its block. All
+ * blocks of a key go together.
+ */
+export class KeptBlocks<Key, Value> {
+  readonly #groups: Kept<Key, Group<Value>>
+  /** by block: the number of the last write */
+  readonly #written = new Map<number, number>()
+  /** the number of the last write of all documents */
+  #cleared = 0
+  /** how many writes there were */
+  writes = 0
+
+  constructor(memory?: Memory) {
+    this.#groups = new Kept(memory)
+  }
+
+  get(key: Key, number: number): Value | undefined {
+    const known = this.#groups.get(key)?.blocks.get(number)
+    return known !== undefined && this.#isTrue(number, known.since) ? known.value : undefined
+  }
+
+  #isTrue(number: number, since: number): boolean {
+    return since >= (this.#written.get(number) ?? this.#cleared)
+  }
+
+  /** @param since `writes` before the value was read. It is not kept if a write has made it wrong since */
+  set(key: Key, number: number, value: Value, bytes: number, since = this.writes): void {
+    if (!this.#isTrue(number, since)) return
+    const group = this.#groups.get(key) ?? { bytes: 0, blocks: new Map() }
+    const all = bytes + BLOCK_BYTES
+    group.bytes += all - (group.blocks.get(number)?.bytes ?? 0)
+    group.blocks.set(number, { value, bytes: all, since })
+    this.#groups.set(key, group, group.bytes)
+  }
+
+  /** A document of a block was written. */
+  forget(number: number): void {
+    this.#written.set(number, ++this.writes)
+  }
+
+  /** Forgets everything. A search under way does not keep what it has read before. */
+  clear(): void {
+    this.#cleared = ++this.writes
+    this.#written.clear()
+    this.#groups.clear()
+  }
+}

@@ -9,7 +9,7 @@ import { beforeAll, expect, it, vi } from 'vitest'
 import { Alarm } from '../../src/durable/objects'
 import { type Open, openCollection } from '../../src/search/collection/open'
 import { removeAll } from '../../src/search/documents/bulk'
-import { Memory } from '../../src/search/memory'
+import { KeptBlocks, Memory } from '../../src/search/memory'
 import { writeMeta } from '../../src/search/meta'
 import { parseRequest } from '../../src/search/request/request'
 import { runningAt } from '../../src/search/run/context'
@@ -19,7 +19,6 @@ import { DocumentScorer } from '../../src/search/run/ranking/documents'
 import { wholeFields } from '../../src/search/run/ranking/plain'
 import { executeSearch } from '../../src/search/run/search'
 import { BLOCK } from '../../src/search/schema/column'
-import { MatchMemory } from '../../src/search/schema/column-memory'
 import { readSchema } from '../../src/search/schema/plan'
 import type { SearchParameters } from '../../src/search/types'
 import { makeCollection, type TestCollection } from './make-collection'
@@ -164,7 +163,7 @@ const told = (collection: TestCollection, steps: readonly Step[]) =>
   })
 
 it('answers the same with a gap between the numbers of its documents', async () => {
-  const keep = vi.spyOn(MatchMemory.prototype, 'keep')
+  const keep = vi.spyOn(KeptBlocks.prototype, 'set')
   await fc.assert(
     fc.asyncProperty(fc.array(step, { minLength: 10, maxLength: 40 }), async (steps) => {
       const expected = await told(narrow, steps)
@@ -173,7 +172,7 @@ it('answers the same with a gap between the numbers of its documents', async () 
     // A shrunk history would begin with other documents.
     { numRuns: CASES, endOnFailure: true },
   )
-  expect(keep.mock.calls.some(([, { bytes }]) => bytes > 0)).toBe(true)
+  expect(keep.mock.calls.some(([key, , , bytes]) => typeof key === 'string' && bytes > 0)).toBe(true)
   keep.mockRestore()
 }, 600_000)
 
@@ -227,45 +226,38 @@ it('hands FTS5 the ends of a range as whole numbers: it takes no limits from dou
 })
 
 it('forgets what was read before a write', () => {
-  const memory = new MatchMemory()
-  const kept = memory.open('star')
+  const memory = new KeptBlocks<string, string>()
   const { writes } = memory
   memory.forget(3)
-  kept.add(3, { offsets: Uint16Array.of(1, 2), writes })
-  expect(kept.block(3)).toBeUndefined()
-  kept.add(3, { offsets: Uint16Array.of(2), writes: memory.writes })
-  kept.add(4, { offsets: Uint16Array.of(7), writes: memory.writes })
-  expect(kept.block(3)?.offsets.length).toBe(1)
+  memory.set('star', 3, 'old', 1, writes)
+  expect(memory.get('star', 3)).toBeUndefined()
+  memory.set('star', 3, 'new', 1)
+  memory.set('star', 4, 'other', 1)
+  expect(memory.get('star', 3)).toBe('new')
   memory.forget(3)
-  expect([kept.block(3)?.offsets.length, kept.block(4)?.offsets.length]).toEqual([undefined, 1])
+  expect([memory.get('star', 3), memory.get('star', 4)]).toEqual([undefined, 'other'])
 })
 
 it('forgets in the middle of a search what an emptied collection had', () => {
-  const memory = new MatchMemory()
-  const kept = memory.open('star')
-  kept.add(3, { offsets: Uint16Array.of(1, 2), writes: memory.writes })
+  const memory = new KeptBlocks<string, string>()
+  const { writes } = memory
   memory.clear()
-  memory.keep('star', kept)
-  expect(memory.open('star').block(3)).toBeUndefined()
+  memory.set('star', 3, 'old', 1, writes)
+  expect(memory.get('star', 3)).toBeUndefined()
 })
 
-it('counts the bytes of what it keeps, and drops the expression that was asked for longest ago', () => {
+it('counts the bytes of what it keeps, and drops what was asked for longest ago', () => {
   const budget = new Memory(1_500)
-  const memory = new MatchMemory(budget)
-  const some = Uint16Array.from({ length: 200 }, (_, at) => at)
+  const memory = new KeptBlocks<string, string>(budget)
+  let one = 0
   for (const key of ['a', 'b', 'c']) {
-    const kept = memory.open(key)
-    kept.add(1, { offsets: some, writes: 0 })
-    kept.add(1, { offsets: some, writes: 0 })
-    memory.keep(key, kept)
-    expect(budget.bytes).toBe(key === 'a' ? kept.bytes : 2 * kept.bytes)
-    memory.open('a')
+    memory.set(key, 1, 'long', 600)
+    memory.set(key, 1, 'short', 400)
+    one ||= budget.bytes
+    expect(budget.bytes).toBe(key === 'a' ? one : 2 * one)
+    memory.get('a', 1)
   }
-  expect(['a', 'b', 'c'].map((key) => memory.open(key).block(1)?.offsets.length)).toEqual([
-    200,
-    undefined,
-    200,
-  ])
+  expect(['a', 'b', 'c'].map((key) => memory.get(key, 1))).toEqual(['short', undefined, 'short'])
   memory.clear()
   expect(budget.bytes).toBe(0)
 })

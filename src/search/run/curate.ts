@@ -8,7 +8,6 @@
 
 import { unlessRefused } from '../../errors'
 import { once } from '../../lib/once'
-import { changesOf } from '../changes'
 import { findRows } from '../documents/rows'
 import { documentsOf, Filter } from '../filter/filter'
 import { asNumber, comparedForm } from '../filter/test'
@@ -187,6 +186,8 @@ const READ_AT_ONCE = 100
 const TEXTS_A_ROW = 8
 /** To make the form of a value takes as long as to read so many rows. */
 const ROWS_A_FORM = 4
+/** Bytes of a form besides its characters. */
+const BYTES_A_FORM = 64
 
 /**
  * Looks for values in the collection. The forms that a field's values have in a block are kept with the block (ColumnMemory.forms),
@@ -244,9 +245,9 @@ async function formsInBlock(context: Running, name: string, number: number): Pro
   const field = valueField(schema, name)
   if (field === undefined) return forms
   const { slot } = schema.slots[field.name]!
-  const known = columns.formsOf(number, slot)
+  const known = columns.forms.get(slot, number)
   if (known !== undefined) return known
-  const changes = changesOf(sql)
+  const { writes } = columns.forms
   const rules = rulesOf(schema, field)
   if (hasValues(field)) {
     const [column] = columns.columns(schema, [field])
@@ -274,7 +275,9 @@ async function formsInBlock(context: Running, name: string, number: number): Pro
       if (!(await context.pace.rest())) return forms
     }
   }
-  if (changesOf(sql) === changes && context.schema === schema) columns.keepForms(number, slot, forms)
+  let bytes = 0
+  for (const form of forms) bytes += BYTES_A_FORM + 2 * form.length
+  columns.forms.set(slot, number, forms, bytes, writes)
   return forms
 }
 

@@ -3,7 +3,6 @@ import { readColumn } from '../../lib/stored-json'
 import { Filter } from '../filter/filter'
 import { fragment, join, limited, type Range } from '../fragment'
 import { BLOCK, type Offsets } from '../schema/column'
-import type { KeptMatches } from '../schema/column-memory'
 import type { TextMatch } from '../text/query'
 import {
   type Conditions,
@@ -34,22 +33,22 @@ const keyOf = ({ match, table }: Words): string => JSON.stringify([table, match]
  */
 export async function allMatches(context: Running, words: Words): Promise<Matches> {
   const ends = context.pace.ends(context.sql)
-  const kept = context.columns.matches.open(keyOf(words))
+  const key = keyOf(words)
   const blocks = new Map<number, Offsets>()
   let missing: Range | undefined
   const read = async () => {
-    if (missing !== undefined) await readInto(blocks, context, kept, words, missing)
+    if (missing !== undefined) await readInto(blocks, context, words, missing)
     missing = undefined
   }
   for (const number of numbersIn(ends)) {
-    const block = kept.block(number)
-    if (block === undefined) {
+    const offsets = context.columns.matches.get(key, number)
+    if (offsets === undefined) {
       const low = Math.max(ends.low, number * BLOCK)
       missing = { low, high: missing?.high ?? Math.min(ends.high, number * BLOCK + BLOCK - 1) }
       continue
     }
     await read()
-    if (block.offsets.length > 0) blocks.set(number, block.offsets)
+    if (offsets.length > 0) blocks.set(number, offsets)
   }
   await read()
   return { set: blocks, size: sizeOf(blocks) }
@@ -63,13 +62,13 @@ function* numbersIn({ low, high }: Range): Generator<number> {
 async function readInto(
   blocks: Map<number, Offsets>,
   context: Running,
-  kept: KeptMatches,
   words: Words,
   missing: Range,
 ): Promise<void> {
-  const { columns } = context
+  const { matches } = context.columns
+  const key = keyOf(words)
   // A block that is written while others are read is read again by the next search.
-  const { writes } = columns.matches
+  const { writes } = matches
   // FTS5 collects words with a beginning first, so each statement takes long before its first match.
   const division = { within: missing, atOnce: words.match.includes('*'), weight: weightOfWords(words.match) }
   for await (const range of ranges(context, FIRST_WIDTH, division)) {
@@ -81,9 +80,8 @@ async function readInto(
       const offsets = newer === undefined ? own : Uint16Array.of(...own, ...newer)
       if (offsets.length > 0) blocks.set(number, offsets)
       const isWhole = range.low <= Math.max(missing.low, number * BLOCK)
-      if (isWhole) kept.add(number, { offsets, writes })
+      if (isWhole) matches.set(key, number, offsets, offsets.byteLength, writes)
     }
-    columns.matches.keep(keyOf(words), kept)
   }
 }
 

@@ -7,7 +7,7 @@
  * block's dictionary, 2 bytes a document; numbers and booleans take 8 bytes. All of it may go at any time (memory.ts).
  */
 import { fragment, type Read, readAll } from '../fragment'
-import { Kept, type Memory } from '../memory'
+import { KeptBlocks, type Memory } from '../memory'
 import type { Field } from '../types'
 import {
   BLOCK,
@@ -26,30 +26,25 @@ import { columnsTable, hasValues, isArray, type StoredSchema } from './layout'
 /** In a collection of fewer documents, reading their rows takes less than packing them. */
 const FEWEST_PACKED = 256
 
-const keyOf = (slot: number, number: number): string => `${slot} ${number}`
-
-/** Bytes of a form besides its characters. */
-const BYTES_A_FORM = 64
-
 /** So few documents of a block are read alone. */
 const FEW = 64
 
 /** The values of one collection. */
 export class ColumnMemory {
   readonly #columns = new Map<number, Column>()
-  /** by slot and number */
-  readonly #blocks: Kept<string, Block>
-  readonly #present: Kept<number, Offsets>
+  /** by slot */
+  readonly #blocks: KeptBlocks<number, Block>
+  readonly #present: KeptBlocks<typeof PRESENT, Offsets>
   #presentTable: string | undefined
   /** by block: slots that a search had to read from rows of documents */
   readonly #unpacked = new Map<number, Set<number>>()
   /** blocks with a write, and the slots that were packed */
   readonly #written = new Set<number>()
   readonly #wanted = new Set<number>()
-  /** cached matches of expressions */
-  readonly matches: MatchMemory
-  /** by block and slot: the forms of a field's values, as `:=` compares them */
-  readonly #forms: Kept<number, Map<number, ReadonlySet<string>>>
+  /** Matches by expression: SQLite takes a third of a microsecond to find one. */
+  readonly matches: KeptBlocks<string, Offsets>
+  /** by slot: the forms of a field's values, as `:=` compares them */
+  readonly forms: KeptBlocks<number, ReadonlySet<string>>
 
   /**
    * @param memory of the isolate
@@ -59,10 +54,14 @@ export class ColumnMemory {
     memory?: Memory,
     readonly stored?: PackedColumns,
   ) {
-    this.#blocks = new Kept(memory)
-    this.#present = new Kept(memory)
-    this.#forms = new Kept(memory)
-    this.matches = new MatchMemory(memory)
+    this.#blocks = new KeptBlocks(memory)
+    this.#present = new KeptBlocks(memory)
+    this.forms = new KeptBlocks(memory)
+    this.matches = new KeptBlocks(memory)
+  }
+
+  get #kept() {
+    return [this.#blocks, this.#present, this.forms, this.matches]
   }
 
   /** Drops the blocks of documents. Belongs in the transaction that writes them. */
@@ -71,10 +70,7 @@ export class ColumnMemory {
       for (const slot of this.stored?.remove(number) ?? []) this.#wanted.add(slot)
       this.#unpacked.delete(number)
       this.#written.add(number)
-      this.matches.forget(number)
-      this.#present.delete(number)
-      this.#forms.delete(number)
-      for (const slot of this.#columns.keys()) this.#blocks.delete(keyOf(slot, number))
+      for (const kept of this.#kept) kept.forget(number)
     }
   }
 
@@ -94,7 +90,7 @@ export class ColumnMemory {
   /** Frees the memory. Searches read again what they need. */
   evict(): void {
     this.#columns.clear()
-    for (const kept of [this.#blocks, this.#present, this.#forms, this.matches]) kept.clear()
+    for (const kept of this.#kept) kept.clear()
   }
 
   /** The columns of fields with values. */
@@ -115,7 +111,7 @@ export class ColumnMemory {
     const { slot } = column.schema.slots[column.field.name]!
     // Of a column that was dropped while a search still uses it, nothing is kept.
     const isKept = this.#columns.get(slot) === column
-    const known = isKept ? this.#blocks.get(keyOf(slot, number)) : undefined
+    const known = isKept ? this.#blocks.get(slot, number) : undefined
     if (known !== undefined) return known
     const stored = this.stored?.read(number, slot)
     if (stored === undefined && wanted !== undefined && wanted.length <= FEW) {
@@ -131,22 +127,9 @@ export class ColumnMemory {
     if (isKept) {
       const { values, starts, words, longitudes } = block
       const numbers = values.byteLength + (starts?.byteLength ?? 0) + (longitudes?.byteLength ?? 0)
-      this.#blocks.set(keyOf(slot, number), block, numbers + (words?.bytes ?? 0))
+      this.#blocks.set(slot, number, block, numbers + (words?.bytes ?? 0))
     }
     return block
-  }
-
-  formsOf(number: number, slot: number): ReadonlySet<string> | undefined {
-    return this.#forms.get(number)?.get(slot)
-  }
-
-  /** @param forms of the values that a field has in a block, which nothing has changed since */
-  keepForms(number: number, slot: number, forms: ReadonlySet<string>): void {
-    const bySlot = this.#forms.get(number) ?? new Map()
-    bySlot.set(slot, forms)
-    let bytes = 0
-    for (const set of bySlot.values()) for (const form of set) bytes += BYTES_A_FORM + 2 * form.length
-    this.#forms.set(number, bySlot, bytes)
   }
 
   /** Leaves a block to be packed. */
@@ -207,13 +190,13 @@ export class ColumnMemory {
    * @param count documents of the collection
    */
   present(sql: SqlStorage, schema: StoredSchema, count: number, number: number, read: Read): Offsets {
-    const known = this.#present.get(number)
+    const known = this.#present.get(PRESENT, number)
     if (known !== undefined) return known
     const stored = this.stored?.read(number, PRESENT)
     if (stored === undefined) this.#leave(number, PRESENT)
     const offsets =
       stored === undefined ? this.#readPresent(sql, schema, count, number, read) : new Uint16Array(stored)
-    this.#present.set(number, offsets, offsets.byteLength)
+    this.#present.set(PRESENT, number, offsets, offsets.byteLength)
     return offsets
   }
 
@@ -248,82 +231,4 @@ function smallestTable(sql: SqlStorage, schema: StoredSchema, count: number): st
   const table = columnsTable(schema.slots[field.name]!)
   const { rows } = sql.exec<{ rows: number }>(`SELECT count(*) AS rows FROM ${table}`).one()
   return rows === count ? table : 'documents'
-}
-
-// =============================================================================
-// Caches the matches of full-text expressions in memory, so that a repeated search and its further pages need not
-// find them again. SQLite takes a third of a microsecond for a match, this cache next to nothing.
-//
-// Matches are kept in blocks, as values are, and a write forgets the block of its document. A block takes 2 bytes a match. The
-// blocks of an expression go together.
-
-/** Bytes of a block besides its matches, roughly. */
-const BLOCK_BYTES = 120
-
-/** The matches of a block. */
-interface KeptBlock {
-  /** the writes that had been made when the block was read */
-  writes: number
-  offsets: Offsets
-}
-
-/** The cached matches of one expression. */
-export class KeptMatches {
-  readonly #blocks = new Map<number, KeptBlock>()
-  bytes = 0
-
-  constructor(private readonly memory: MatchMemory) {}
-
-  /** A block; undefined if its matches are not known. */
-  block(number: number): KeptBlock | undefined {
-    const block = this.#blocks.get(number)
-    return block !== undefined && block.writes >= this.memory.lastWrite(number) ? block : undefined
-  }
-
-  /** Adds a block. `MatchMemory.keep` keeps it. @param block its `writes` are those of the memory before it was read */
-  add(number: number, block: KeptBlock): void {
-    const before = this.#blocks.get(number)
-    this.bytes += block.offsets.byteLength - (before?.offsets.byteLength ?? -BLOCK_BYTES)
-    this.#blocks.set(number, block)
-  }
-}
-
-/** The cached matches of a collection's recent expressions. */
-export class MatchMemory {
-  /** by expression */
-  readonly #kept: Kept<string, KeptMatches>
-  /** by block: the number of the last write */
-  readonly #written = new Map<number, number>()
-  /** how many writes there were */
-  writes = 0
-  /** the number of the last write of all documents */
-  #cleared = 0
-
-  constructor(memory?: Memory) {
-    this.#kept = new Kept(memory)
-  }
-
-  /** @param key identifies the expression */
-  open(key: string): KeptMatches {
-    return this.#kept.get(key) ?? new KeptMatches(this)
-  }
-
-  /** Call this when matches were added. */
-  keep(key: string, matches: KeptMatches): void {
-    this.#kept.set(key, matches, matches.bytes)
-  }
-
-  lastWrite = (number: number): number => this.#written.get(number) ?? this.#cleared
-
-  /** Call this when a document of a block was written: the cached matches of the block become invalid. */
-  forget(number: number): void {
-    this.#written.set(number, ++this.writes)
-  }
-
-  /** Forgets all matches. A collection is also cleared when it is emptied, so a search under way must not go on with what it has. */
-  clear(): void {
-    this.#cleared = ++this.writes
-    this.#written.clear()
-    this.#kept.clear()
-  }
 }
