@@ -7,7 +7,7 @@
 import { ApiError, collectionGone } from '../../errors'
 import { pause } from '../../lib/waiting'
 import type { Origin } from '../fault-log'
-import { Filter, prepareFilters } from '../filter/filter'
+import { Filter } from '../filter/filter'
 import type { JoinedDocuments } from '../filter/parse'
 import { readAll } from '../fragment'
 import { BLOCK } from '../schema/column'
@@ -54,9 +54,9 @@ type Select = (from: number, limit: number, most?: number) => Selection
 async function selecting(store: Store, filterBy: string, joins?: JoinedDocuments): Promise<Select> {
   const trimmed = filterBy.trim()
   const text = trimmed === '*' ? '' : trimmed
-  await prepareFilters(store.readable, [text], () => paused(store))
   const made = () => ({ schema: store.readable, filter: new Filter(store.readable, text, joins) })
   let latest = made()
+  for (const steps = latest.filter.preparing(); !steps.next().done; ) await paused(store)
   return (from, limit, most = MOST_WORK) => {
     if (latest.schema !== store.readable) latest = made()
     return select(store, latest.filter, { from, limit, most })

@@ -90,6 +90,8 @@ const AT_ONCE = 100
 export class Filter {
   readonly #select: Select | undefined
   readonly #forms = new Map<string, FormOf>()
+  /** clauses on strings */
+  readonly #texts: { field: Field; clause: FilterClause }[] = []
 
   /**
    * @param filter a blank one passes every document
@@ -113,6 +115,7 @@ export class Filter {
   /** The documents of a block that pass. Yields rows that SQLite reads in the time that a step has taken. */
   *among(source: Source, number: number, offsets: Offsets): Steps<Offsets> {
     if (this.#select === undefined) return offsets
+    yield* this.preparing()
     const columns = new Map<Field, Column>()
     const blockOf = (field: Field, wanted: Offsets) => {
       const column = columns.get(field) ?? source.columns.columns(this.schema, [field])[0]!
@@ -122,6 +125,13 @@ export class Filter {
     return yield* passedBy(this.#select, { source, number, blockOf, owed: 0 }, offsets)
   }
 
+  /** Makes what takes long of a filter with long lists, which `among` would do. */
+  *preparing(): Steps {
+    for (const { field, clause } of this.#texts.splice(0)) {
+      yield* preparePatterns(clause, rulesOf(this.schema, field), field.locale)
+    }
+  }
+
   #of(node: FilterNode): Select {
     if (node.kind === 'join') return paced(this.#join(node), costOf(this.schema, node))
     if (node.kind === 'object') return this.#reading('and', [node])
@@ -129,6 +139,7 @@ export class Filter {
       if (node.field === 'id') return idSelect(node)
       const field = filterField(this.schema, node.field, node)
       if (!hasValues(field)) return this.#reading('and', [node])
+      if (isString(field)) this.#texts.push({ field, clause: node })
       const select = clauseSelect(this.schema, field, node)
       return paced(
         (block, offsets) => select(offsets, block.blockOf(field, offsets)),
@@ -229,6 +240,7 @@ export class Filter {
   }
 
   #values(field: Field, clause: FilterClause): ValuesTest {
+    if (isString(field)) this.#texts.push({ field, clause })
     const formOf = this.#forms.get(field.name) ?? formsOf(this.schema, field)
     this.#forms.set(field.name, formOf)
     return clauseTest(this.schema, field, clause, formOf)
@@ -374,32 +386,6 @@ export function* documentsOf(
 function hiddenOf(sql: SqlStorage, seq: number): Record<string, unknown> {
   const [row] = sql.exec<{ body: string }>('SELECT body FROM unstored WHERE seq = ?', seq).toArray()
   return row === undefined ? {} : readStoredObject(row.body)
-}
-
-/**
- * Prepares the long lists of filters in small steps, for `Filter`, which cannot rest.
- * @param rest lets others be served, after so many values
- * @throws ApiError 400 for a filter that does not parse, and what `rest` throws
- */
-export async function prepareFilters(
-  schema: StoredSchema,
-  filters: readonly string[],
-  rest: (values: number) => Promise<unknown>,
-): Promise<void> {
-  const prepare = async (node: FilterNode, within = ''): Promise<void> => {
-    if (node.kind === 'object') return prepare(node.child, `${within}${node.field}.`)
-    if (node.kind === 'and' || node.kind === 'or') {
-      for (const child of node.children) await prepare(child, within)
-    } else if (node.kind === 'clause') {
-      const field = findField(schema, within + node.field)
-      if (field !== undefined && isString(field))
-        await preparePatterns(node, rulesOf(schema, field), field.locale, rest)
-    }
-  }
-  for (const filter of filters) {
-    const tree = parseFilter(filter)
-    if (tree !== undefined) await prepare(tree)
-  }
 }
 
 // =============================================================================

@@ -11,6 +11,7 @@ import type { Words } from '../schema/column'
 import { isBool, isGeopoint, isGeopolygon, isNumber, isString, type StoredSchema } from '../schema/layout'
 import { textCode, textColumn } from '../schema/tables'
 import { isObject, partsOf, valuesAt, walk } from '../schema/values'
+import type { Steps } from '../steps'
 import { analyzerOf, type TokenRules, WORDS } from '../text/analyzer'
 import { rulesOf } from '../text/query'
 import { comparedWords, normalForm, spaced } from '../text/terms'
@@ -193,7 +194,16 @@ function isWithin(intervals: readonly Interval[], value: Numeric): boolean {
 /** Whether a string meets a clause. @param form of the string, as filters compare it */
 type TextTest = (text: () => string, form: () => string) => boolean
 
+/** The test is made when it is first needed: of a long list, it takes a while, and a filter may only be checked. */
 function textTest(schema: StoredSchema, field: Field, clause: FilterClause): TextTest {
+  let made: TextTest | undefined
+  return (text, form) => {
+    made ??= madeTextTest(schema, field, clause)
+    return made(text, form)
+  }
+}
+
+function madeTextTest(schema: StoredSchema, field: Field, clause: FilterClause): TextTest {
   const whole = comparesWhole(clause)
   const patterns = patternsOf(clause, rulesOf(schema, field), field.locale).filter((pattern) =>
     isUseful(pattern, whole),
@@ -330,27 +340,24 @@ export function patternsOf(clause: FilterClause, rules: TokenRules, locale: stri
   return clause.values.map(patternOf(comparesWhole(clause), rules, locale))
 }
 
-/** Values whose patterns are made between rests, and that a clause has at least if they are made beforehand. */
+/** Values whose patterns are made in a step, and that a clause has at least if they are made beforehand. */
 const AT_ONCE = 2_000
+/** To make the pattern of a value takes as long as so many rows. */
+const ROWS_A_VALUE = 16
 /** Patterns that are kept, over all clauses. */
 const MOST_PREPARED = 100_000
 
 /** The latest clauses of many values: a search asks for their patterns several times, and to make them takes long. */
 const PREPARED = new Map<FilterClause, { rules: TokenRules; locale: string; patterns: Pattern[] }>()
 
-/** Makes the patterns of a clause, so that `patternsOf` finds those of many values. @param rest lets others be served */
-export async function preparePatterns(
-  clause: FilterClause,
-  rules: TokenRules,
-  locale: string,
-  rest: (values: number) => Promise<unknown>,
-): Promise<void> {
+/** Makes the patterns of a clause in steps, so that `patternsOf` finds those of many values. */
+export function* preparePatterns(clause: FilterClause, rules: TokenRules, locale: string): Steps {
   const { values } = clause
   if (values.length <= AT_ONCE || PREPARED.has(clause)) return
   const patterns: Pattern[] = []
   const make = patternOf(comparesWhole(clause), rules, locale)
   for (const value of values) {
-    if (patterns.push(make(value)) % AT_ONCE === 0) await rest(AT_ONCE)
+    if (patterns.push(make(value)) % AT_ONCE === 0) yield AT_ONCE * ROWS_A_VALUE
   }
   PREPARED.set(clause, { rules, locale, patterns })
   let kept = 0

@@ -3,7 +3,7 @@ import { ApiError, coded } from '../../errors'
 import type { Joining } from '../documents/bulk'
 import { keysIn } from '../documents/join-keys'
 import { isProjected, project } from '../documents/store'
-import { Filter, prepareFilters } from '../filter/filter'
+import { Filter } from '../filter/filter'
 import { type FilterNode, fieldsOf, joinsOf, parseFilter, printFilter } from '../filter/parse'
 import { fragment, join } from '../fragment'
 import {
@@ -37,7 +37,7 @@ import { attachJoins } from './join-attach'
 import { bracketed, hasJoins, Joins, referring } from './joins'
 import { allDocuments, filteredIn, partsOf, seqsOf, setOf } from './match-set'
 import { checkOrder, firstOf, orderingOf } from './order'
-import { type LongSearches, Pace, restOf } from './pace'
+import { type LongSearches, Pace } from './pace'
 
 /**
  * @param others the long searches of this object
@@ -72,7 +72,6 @@ export const answerJoin = (
     const pace = new Pace(others, question.cutoffMs, undefined, caller)
     try {
       const documents = joined.joins?.documents
-      await prepareFilters(context.schema, [filterBy], restOf(pace))
       // A condition that is wrong is an error even without documents.
       const filter = new Filter(context.schema, filterBy, documents)
       const asked = { context: runningAt(joined, pace), keyField, filter }

@@ -157,17 +157,6 @@ export class LongSearches {
 const TOO_BIG =
   'The values that this search groups or orders by have more than 2 MB. Take a field with shorter values, or ask for fewer groups.'
 
-/** To prepare one of many values of a filter takes as long as so many rows. */
-const ROWS_A_VALUE = 16
-
-/** Rests while many values are prepared. */
-export const restOf =
-  (pace: Pace) =>
-  (values: number): Promise<boolean> => {
-    pace.countRows(values * ROWS_A_VALUE)
-    return pace.rest()
-  }
-
 export class Pace {
   /** whether the search ended before it had read everything */
   cutoff = false

@@ -10,7 +10,8 @@ import { once } from '../../lib/once'
 import type { PassageReader } from '../../models/static-embedder/reader'
 import { findRows } from '../documents/rows'
 import { logFault, type Origin } from '../fault-log'
-import { Filter, prepareFilters } from '../filter/filter'
+import { Filter } from '../filter/filter'
+import { parseFilter } from '../filter/parse'
 import { EVERYWHERE, fragment, splitOutside } from '../fragment'
 import { checkLimits } from '../limits'
 import { list, parameter } from '../request/parameters'
@@ -61,7 +62,7 @@ import {
   wantedNeighbours,
 } from './nearest'
 import { checkOrder } from './order'
-import { LongSearches, Pace, restOf } from './pace'
+import { LongSearches, Pace } from './pace'
 import { bestMatches, type Found, makePage } from './page'
 import { matchOfAny, matchOfExcluded, queryOf, withoutMisspellings } from './query-words'
 import { findPlain, isPlain } from './ranking/plain'
@@ -233,7 +234,7 @@ async function prepare(
   }
   const found = diversity ? diversifying(request, diversity, schema) : request
   const wide = reranked ? widened(found, reranked) : found
-  await preparing(({ pace }) => prepareFilters(schema, filtersOf(wide), restOf(pace)))
+  for (const filter of filtersOf(wide)) parseFilter(filter)
   checkOrder(context, wide.sort)
   // Check the filter before paying for an embedding. Its matches are read after the wait.
   if (request.vectorQuery !== undefined || request.embeddingField !== undefined) {
