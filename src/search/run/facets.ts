@@ -458,21 +458,15 @@ const RADIX = 2 ** 26
 
 /** The pairs of a value and a group that a facet has counted. All of them are in memory. */
 class SeenInGroups {
-  readonly #groups = new Map<string | number, number>()
   readonly #pairs = new Set<number>()
 
   /**
    * Remembers a pair.
-   * @param value a number of the value, below 2^26
+   * @param value a number of the value, below 2^26 @param group that of its group
    * @returns whether the pair is new
    * @throws ApiError 422 for more pairs than are counted
    */
-  add(value: number, key: string | number): boolean {
-    let group = this.#groups.get(key)
-    if (group === undefined) {
-      group = this.#groups.size
-      this.#groups.set(key, group)
-    }
+  add(value: number, group: number): boolean {
     const before = this.#pairs.size
     if (this.#pairs.add(value * RADIX + group).size === before) return false
     if (before < MAX_DISTINCT) return true

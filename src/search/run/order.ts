@@ -323,7 +323,8 @@ function textPart(ids: Block['values'], words: Words, isLargest: boolean): Part 
   return (at) => {
     const id = ids[at] as number
     if (id === 0) return missing
-    return (known[id] ||= sortable(words.norm(id))) || missing
+    known[id] ||= sortable(words.norm(id))
+    return known[id] || missing
   }
 }
 

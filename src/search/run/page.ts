@@ -27,8 +27,8 @@ export interface Found {
   index?: TextIndex | undefined
   /** pinned documents that exist, by position */
   pinned: Pinned[]
-  /** the page's rows and the total, if already known */
-  top?: { rows: HitRow[]; found: number } | undefined
+  /** the page's rows beside the pinned documents (`besidePinned`) and how many matches there are, if already known */
+  top?: { rows: OrderedMatch[]; found: number } | undefined
   /** the first rows of all pages, if `candidates` does not have that order */
   first?: (limit: number) => Promise<{ rows: OrderedMatch[] }>
   /** how well matches fit, by sequence number, where that was read */
@@ -56,9 +56,9 @@ export async function makePage(context: Running, request: SearchRequest, search:
     const found = candidates.found ?? sizeOf(await candidates.set())
     return { ...page, found_docs: found, seqs: [] }
   }
-  if (search.top !== undefined) return shownPage(context, request, search.top, hitContext)
   const page = { offset: request.offset, limit: request.perPage }
-  const others = await windowOf(context, candidates, sort, besidePinned(page, pinned), sortVectors)
+  const others =
+    search.top ?? (await windowOf(context, candidates, sort, besidePinned(page, pinned), sortVectors))
   return shownPage(context, request, withPinned(others, pinned, page), hitContext)
 }
 

@@ -25,9 +25,7 @@ import type { Document, Hit, RerankInfo, SearchParameters } from '../types'
 import type { Neighbour } from '../vectors/vector-index'
 import { Gathered, gatherScores, type OrderedMatch, type Top, textMatchesIn } from './candidates'
 import type { Running, SearchContext } from './context'
-import { besidePinned, type Pinned, withPinned } from './curate'
 import { CONTEXT_WEIGHT, type ScoredWords, share } from './fusion'
-import type { HitRow } from './hits'
 import { measured, type VectorSearch } from './nearest'
 import { idealScore, queryOf, type WeighedWord, weighWords } from './query-words'
 
@@ -108,19 +106,14 @@ export async function readBest(
  * Reads the best matches of words alone, in a search for a question, and orders them anew. Their new scores are on the scale of
  * BM25.
  * @param known the rows of `windowToRead`, best first, and the number of all matches
- * @param top the page
+ * @param top the page beside the pinned documents
  */
 export async function readPage(
   context: Running,
   request: SearchRequest,
   known: { rows: OrderedMatch[]; found: number },
-  {
-    terms,
-    reader,
-    top,
-    pinned,
-  }: { terms: Term[]; reader: PassageReader; top: Top; pinned: readonly Pinned[] },
-): Promise<{ rows: HitRow[]; found: number }> {
+  { terms, reader, top: { offset, limit } }: { terms: Term[]; reader: PassageReader; top: Top },
+): Promise<{ rows: OrderedMatch[]; found: number }> {
   const matches = new Gathered()
   for (const { seq, score } of known.rows) matches.add(seq, score ?? undefined)
   const asked = weighWords(context, request.index, terms)
@@ -128,8 +121,7 @@ export async function readPage(
   const { scores } = await readWords(context, request, words, { terms, reader })
   const read = known.rows.map((row, at) => ({ ...row, score: scores[at]! }))
   read.sort((one, other) => one.score - other.score)
-  const { offset, limit } = besidePinned(top, pinned)
-  return withPinned({ rows: read.slice(offset, offset + limit), found: known.found }, pinned, top)
+  return { rows: read.slice(offset, offset + limit), found: known.found }
 }
 
 /** The same for matches in memory. @returns them in their old order, with new scores */

@@ -351,7 +351,8 @@ async function find(
   let query = await withInfix(context, request, asked.query, request.infix.always)
   const pinned = await pinnedDocuments(context, request)
   const filter = effectiveFilter(context, request, query, pinned)
-  const top = vector === undefined ? topWanted(context, request) : undefined
+  const page = vector === undefined ? topWanted(context, request) : undefined
+  const top = page && besidePinned(page, pinned)
   const withFallback = () => withInfix(context, request, query, request.infix.fallback)
   if (vector === undefined && isPlain(request)) {
     const plain = () => findPlain(context, request, { query, filter, top, pinned })
@@ -363,9 +364,8 @@ async function find(
     return found ?? all(context, query, filter, pinned)
   }
   const isRead = reader !== undefined && top !== undefined
-  const unpinned = pinned.length === 0 ? top : undefined
   const how = {
-    top: isRead ? windowToRead(besidePinned(top, pinned)) : unpinned,
+    top: isRead ? windowToRead(top) : top,
     ranked: vector !== undefined,
     gathers: vector === undefined && contextFits(context, request),
   }
@@ -405,8 +405,7 @@ async function findWords(
     return { candidates: candidatesOf(read ?? words.matches, true, false), terms, index, pinned }
   }
   const known = rows && found !== undefined ? { rows, found } : undefined
-  const page =
-    reading && known ? await readPage(context, request, known, { terms, pinned, ...reading }) : known
+  const page = reading && known ? await readPage(context, request, known, { terms, ...reading }) : known
   const candidates = {
     ...{ text: true, vector: false, found },
     set: once(async () => (await filteredMatches(context, match, filter)).set),

@@ -44,7 +44,6 @@ import {
   where,
 } from '../candidates'
 import type { Running } from '../context'
-import { besidePinned, withPinned } from '../curate'
 import { allMatches, filteredMatches, type Matches, scoredMatches } from '../kept-matches'
 import { common, eachBlock, type MatchSet, minus, partsOf, seqsOf, setOf, sizeOf } from '../match-set'
 import { type Window, windowOf } from '../order'
@@ -675,7 +674,7 @@ export const isPlain = ({ index, dropTokensThreshold, contextQ }: SearchRequest)
 
 /**
  * Finds and ranks the matches of a plain search.
- * @param asked.top the page, if the best text matches come first in it. Pinned documents are put into it
+ * @param asked.top the page beside the pinned documents, if the best text matches come first in it
  * @returns undefined when the query has no word to look for
  */
 export async function findPlain(
@@ -683,10 +682,7 @@ export async function findPlain(
   request: SearchRequest,
   asked: { query: ParsedQuery; filter: Conditions; top: Top | undefined; pinned: Found['pinned'] },
 ): Promise<Found | undefined> {
-  const { query, filter, pinned } = asked
-  const top = asked.top && besidePinned(asked.top, pinned)
-  const paged = (rows: OrderedMatch[], found: number) =>
-    asked.top && withPinned({ rows, found }, pinned, asked.top)
+  const { query, filter, pinned, top } = asked
   const plain = await planPlainSearch(context, request, query, filter, top)
   if (plain === undefined) return undefined
   const { terms, match, matches: set, tiers: tiersOf, index } = plain
@@ -698,7 +694,7 @@ export async function findPlain(
   }
   if (tiersOf === undefined) {
     candidates.gathered = once(async () => gatherScores(context, await scoredMatches(context, match, filter)))
-    return { candidates, terms, index, pinned, top: plain.top && paged(plain.top.rows, plain.top.found) }
+    return { candidates, terms, index, pinned, top: plain.top }
   }
   const sort = completeSort(request.sort, context.schema, { text: true, vector: false })
   const scorer = new DocumentScorer(context, request, terms)
@@ -713,7 +709,7 @@ export async function findPlain(
     candidates: fitting,
     terms,
     pinned,
-    top: paged(page.rows, sizeOf(set)),
+    top: { rows: page.rows, found: sizeOf(set) },
     texts: page.texts,
     first: (limit: number) => rankedPage(ranking, found, { offset: 0, limit }),
   }
