@@ -241,16 +241,10 @@ async function findIndexes(wanted, at) {
     throw error
   }
   const present = all.filter(({ name }) => wanted.some((index) => index.name === name))
-  const indexes = await Promise.all(
-    present.map(async ({ name, config }) => {
-      const { metadataIndexes } = await ask(`${at}/vectorize/v2/indexes/${name}/metadata_index/list`)
-      const metadata = (metadataIndexes ?? []).map(
-        (/** @type {{ propertyName: string }} */ property) => property.propertyName,
-      )
-      return { name, dimensions: config.dimensions, metadata }
-    }),
-  )
-  return { indexes, indexNames: all.map(({ name }) => name) }
+  return {
+    indexes: present.map(({ name, config }) => ({ name, dimensions: config.dimensions })),
+    indexNames: all.map(({ name }) => name),
+  }
 }
 
 /** @param {string} path of a Worker @returns {Promise<string[] | undefined>} undefined when there is no such Worker */

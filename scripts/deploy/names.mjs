@@ -177,16 +177,6 @@ export function makeSecrets(missing, env, file) {
 /** Without them nobody may ask (ADMIN_API_KEY), and no provider's credential can be stored (ENCRYPTION_KEY). */
 const SECRETS = ['ADMIN_API_KEY', 'ENCRYPTION_KEY']
 
-/**
- * The properties that vectors are filtered by inside Vectorize: as many as an index can have. What they mean each
- * collection says for itself (src/vectorize/labels.ts has the same names).
- * @type {import('./plan.mjs').MetadataIndex[]}
- */
-const METADATA = /** @type {const} */ ([
-  ['s', 'string'],
-  ['n', 'number'],
-]).flatMap(([letter, type]) => [0, 1, 2, 3, 4].map((number) => ({ name: `${letter}${number}`, type })))
-
 /** The size that the name of a binding says. @param {string} binding @throws Error for a name without one */
 function dimensions(binding) {
   const size = /^VECTORIZE_(\d+)$/.exec(binding)?.[1]
@@ -240,7 +230,6 @@ export function wanted(environment, temporary = false) {
       name: index_name,
       dimensions: dimensions(binding),
       metric: 'cosine',
-      metadata: METADATA,
     })),
     secrets: SECRETS,
   }

@@ -71,8 +71,7 @@ export const addRecords = (records) =>
   ].join('; ')
 
 /**
- * @typedef {{ name: string, type: 'string' | 'number' | 'boolean' }} MetadataIndex
- * @typedef {{ name: string, dimensions: number, metric: 'cosine', metadata: MetadataIndex[] }} VectorIndex
+ * @typedef {{ name: string, dimensions: number, metric: 'cosine' }} VectorIndex
  *
  * @typedef {object} Wanted what wrangler.toml and migrations/ ask for
  * @property {string} worker
@@ -94,8 +93,8 @@ export const addRecords = (records) =>
  * @property {boolean} deployed whether there is a Worker of this name
  * @property {boolean} base whether there is the database that versions before used for Workers of every name
  * @property {string[]} migrations those that were applied
- * @property {{ name: string, dimensions: number, metadata: string[] }[] | undefined} indexes
- *   those that are wanted; undefined when the token may not see them
+ * @property {{ name: string, dimensions: number }[] | undefined} indexes those that are wanted; undefined when the
+ *   token may not see them
  * @property {string[]} indexNames of all in the account
  * @property {string[]} secrets those that the Worker has
  *
@@ -103,14 +102,10 @@ export const addRecords = (records) =>
  *   | { do: 'mark', worker: string, records: Record[] }
  *   | { do: 'record', records: Record[] }
  *   | { do: 'create-index', name: string, dimensions: number, metric: string }
- *   | { do: 'create-metadata-index', index: string, name: string, type: string }
  *   | { do: 'migrate', binding: string, migrations: string[] }
  *   | { do: 'deploy', worker: string, secrets: string[] }
  *   | { do: 'verify', worker: string }} Step
  */
-
-/** Metadata indexes that a Vectorize index can have. */
-const MAX_METADATA_INDEXES = 10
 
 /** An account without any of it. @type {Found} */
 export const NOTHING = {
@@ -217,26 +212,19 @@ function requireOwn({ worker, database, secrets }, found) {
  */
 function planIndexes(wanted, found) {
   if (found === undefined) return []
-  return wanted.flatMap(({ name, dimensions, metric, metadata }) => {
+  return wanted.flatMap(({ name, dimensions, metric }) => {
     const present = found.find((index) => index.name === name)
     if (present !== undefined && present.dimensions !== dimensions) {
       throw new Error(
         `The Vectorize index ${name} has ${present.dimensions} dimensions, and Parley needs ${dimensions}. Name another index_name in wrangler.toml, or delete this one: npx wrangler vectorize delete ${name}`,
       )
     }
-    /** @type {Step[]} */
-    const steps = []
-    if (present === undefined) {
-      steps.push({ do: 'create-index', name, dimensions, metric })
+    if (present !== undefined) return []
+    return [
+      { do: 'create-index', name, dimensions, metric },
       // Recorded only once it was made: another's index of this name would fail the step before.
-      steps.push({ do: 'record', records: [{ kind: 'vectorize', name }] })
-    }
-    // A metadata index sees only the vectors that are written after it. An index that somebody has given others
-    // has less room: without all of them Parley filters by itself.
-    const room = MAX_METADATA_INDEXES - (present?.metadata.length ?? 0)
-    const missing = metadata.filter(({ name }) => !present?.metadata.includes(name)).slice(0, room)
-    for (const property of missing) steps.push({ do: 'create-metadata-index', index: name, ...property })
-    return steps
+      { do: 'record', records: [{ kind: 'vectorize', name }] },
+    ]
   })
 }
 
@@ -269,13 +257,6 @@ const KINDS = {
   'create-index': ({ name, dimensions, metric }) => ({
     said: `Create the Vectorize index ${name} (${dimensions} dimensions, ${metric})`,
     action: { path: '/vectorize/v2/indexes', body: { name, config: { dimensions, metric } } },
-  }),
-  'create-metadata-index': ({ index, name, type }) => ({
-    said: `Create the metadata index ${name} (${type}) of ${index}`,
-    action: {
-      path: `/vectorize/v2/indexes/${index}/metadata_index/create`,
-      body: { propertyName: name, indexType: type },
-    },
   }),
   mark: ({ worker, records }) => ({
     said: `Mark the database as the one of the Worker ${worker}`,

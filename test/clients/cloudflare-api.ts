@@ -19,7 +19,6 @@ export const ACCOUNT = '0123456789abcdef0123456789abcdef'
 
 interface Index {
   config: { dimensions: number; metric: string }
-  metadata: { propertyName: string; indexType: string }[]
 }
 
 interface Worker {
@@ -269,28 +268,11 @@ export async function startCloudflareApi(): Promise<CloudflareApi> {
       async (request) => {
         const { name, config } = await json(request)
         if (indexes.has(name)) throw new Refusal(409, 3002, 'vectorize.index.duplicate_name')
-        indexes.set(name, { config, metadata: [] })
+        indexes.set(name, { config })
         return { name, config }
       },
     ],
     [/^DELETE \/vectorize\/v2\/indexes\/([^/]+)$/, (_, name) => indexes.delete(index(name!).name) && null],
-    [
-      /^GET \/vectorize\/v2\/indexes\/([^/]+)\/metadata_index\/list$/,
-      (_, name) => ({ metadataIndexes: index(name!).metadata }),
-    ],
-    [
-      /^POST \/vectorize\/v2\/indexes\/([^/]+)\/metadata_index\/create$/,
-      async (request, name) => {
-        const { propertyName, indexType } = await json(request)
-        const { metadata } = index(name!)
-        if (metadata.length >= 10) throw new Refusal(400, 40030, 'too many metadata indexes')
-        if (metadata.some((property) => property.propertyName === propertyName)) {
-          throw new Refusal(409, 40031, `${propertyName} has a metadata index already`)
-        }
-        metadata.push({ propertyName, indexType })
-        return { mutationId: crypto.randomUUID() }
-      },
-    ],
 
     [
       /^GET \/workers\/services\/([^/]+)$/,

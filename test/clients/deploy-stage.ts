@@ -16,7 +16,6 @@ import { dirname, join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { deserialize, serialize } from 'node:v8'
 import { afterAll, afterEach, beforeAll, beforeEach, inject } from 'vitest'
-import { wanted } from '../../scripts/deploy/names.mjs'
 import { ACCOUNT, type CloudflareApi, startCloudflareApi } from './cloudflare-api'
 import { KEY } from './harness'
 
@@ -112,11 +111,8 @@ function keepDeployment(): void {
   renameSync(draft, kept())
 }
 
-/** An index as a deployment makes it, with its ten properties. */
-export const deployedIndex = () => ({
-  config: { dimensions: 1024, metric: 'cosine' },
-  metadata: wanted().indexes[0]!.metadata.map(({ name, type }) => ({ propertyName: name, indexType: type })),
-})
+/** An index as a deployment makes it. */
+export const deployedIndex = () => ({ config: { dimensions: 1024, metric: 'cosine' } })
 
 /** Runs a script as npm does, with a home of its own: nobody is logged in there. */
 async function script(name: string, env: Record<string, string>, args: string[]) {
@@ -156,5 +152,4 @@ export const tables = () =>
 export const place = (call: RegExp) => api.calls.findIndex((made) => call.test(made))
 
 export const UPLOAD = /^PUT \/workers\/scripts\/parley$/
-export const METADATA_INDEX = /^POST \/vectorize\/v2\/indexes\/[^/]+\/metadata_index\/create$/
 export const MIGRATION = /^POST \/d1\/database\/[^/]+\/query$/

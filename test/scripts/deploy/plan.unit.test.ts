@@ -24,15 +24,9 @@ const DIMENSIONS = [384, 768, 1024, 1536]
 const MIGRATIONS = ['0000_a.sql', '0001_b.sql', '0002_c.sql']
 const SECRETS = ['ADMIN_API_KEY', 'ENCRYPTION_KEY']
 
-const property = fc.record({
-  name: fc.constantFrom('a', 'b', 'c'),
-  type: fc.constantFrom('string' as const, 'number' as const, 'boolean' as const),
-})
-
 const index = fc.record({
   dimensions: fc.constantFrom(...DIMENSIONS),
   metric: fc.constant('cosine' as const),
-  metadata: fc.uniqueArray(property, { selector: ({ name }) => name }),
 })
 
 const wanted: fc.Arbitrary<Wanted> = fc.record({
@@ -62,11 +56,6 @@ const found: fc.Arbitrary<Found> = fc.record({
           fc.record({
             name: fc.constant(`parley-${dimensions}`),
             dimensions: fc.constant(dimensions),
-            metadata: fc
-              .tuple(fc.subarray(['a', 'b', 'c']), fc.integer({ min: 0, max: 10 }))
-              .map(([ours, foreign]) =>
-                [...ours, ...Array.from({ length: foreign }, (_, n) => `foreign${n}`)].slice(0, 10),
-              ),
           }),
         ),
       ),
@@ -86,14 +75,7 @@ function after(state: Found, step: Step): Found {
     case 'record':
       return { ...state, records: [...state.records, ...step.records] }
     case 'create-index':
-      return { ...state, indexes: [...(state.indexes ?? []), { ...step, metadata: [] }] }
-    case 'create-metadata-index':
-      return {
-        ...state,
-        indexes: state.indexes?.map((each) =>
-          each.name === step.index ? { ...each, metadata: [...each.metadata, step.name] } : each,
-        ),
-      }
+      return { ...state, indexes: [...(state.indexes ?? []), step] }
     case 'migrate':
       return { ...state, migrations: [...state.migrations, ...step.migrations] }
     case 'deploy':
@@ -139,16 +121,6 @@ group('the plan of a deployment', () => {
         const unrecorded = (each: Step[]) =>
           each.map((step) => (step.do === 'mark' ? { ...step, records: [] } : step))
         expect(unrecorded(rest)).toEqual(unrecorded(steps.slice(left)))
-      }),
-    )
-  })
-
-  test('no index gets more metadata indexes than it can have', () => {
-    fc.assert(
-      fc.property(wanted, found, (goal, state) => {
-        for (const { metadata } of plan(goal, state).reduce(after, state).indexes ?? []) {
-          expect(metadata.length).toBeLessThanOrEqual(10)
-        }
       }),
     )
   })
@@ -200,14 +172,7 @@ group('the plan of a deployment', () => {
       worker: 'parley',
       database: { binding: 'DB', name: 'parley', chosen: false },
       migrations: ['0000_a.sql'],
-      indexes: [
-        {
-          name: 'parley-1024',
-          dimensions: 1024,
-          metric: 'cosine',
-          metadata: [{ name: 'a', type: 'string' }],
-        },
-      ],
+      indexes: [{ name: 'parley-1024', dimensions: 1024, metric: 'cosine' }],
       secrets: SECRETS,
     }
     const steps = plan(goal, NOTHING)
@@ -224,18 +189,14 @@ group('the plan of a deployment', () => {
         body: { name: 'parley-1024', config: { dimensions: 1024, metric: 'cosine' } },
       },
       { path: query, body: { sql: addRecords([{ kind: 'vectorize', name: 'parley-1024' }]) } },
-      {
-        path: '/vectorize/v2/indexes/parley-1024/metadata_index/create',
-        body: { propertyName: 'a', indexType: 'string' },
-      },
       { wrangler: ['d1', 'migrations', 'apply', 'DB', '--remote'] },
       { wrangler: ['deploy', '--minify'] },
       undefined,
     ])
     expect(steps.map(describe)).toContain('Create the Vectorize index parley-1024 (1024 dimensions, cosine)')
-    expect(() =>
-      plan(goal, { ...NOTHING, indexes: [{ name: 'parley-1024', dimensions: 768, metadata: [] }] }),
-    ).toThrow('parley-1024 has 768 dimensions, and Parley needs 1024')
+    expect(() => plan(goal, { ...NOTHING, indexes: [{ name: 'parley-1024', dimensions: 768 }] })).toThrow(
+      'parley-1024 has 768 dimensions, and Parley needs 1024',
+    )
   })
 })
 

@@ -27,7 +27,7 @@ function account({
     worker: 'parley',
     database: { binding: 'DB', name: 'parley', chosen },
     migrations: [],
-    indexes: wanted.map((name) => ({ name, dimensions: 1024, metric: 'cosine', metadata: [] })),
+    indexes: wanted.map((name) => ({ name, dimensions: 1024, metric: 'cosine' })),
     secrets: [],
   }
   const found: Found = {
