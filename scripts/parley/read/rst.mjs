@@ -204,73 +204,43 @@ const plainRoles = (line) =>
     return CODE_ROLE.test(role) ? `\`\`${said}\`\`` : said
   })
 
-/** A line of one sign under, and maybe over, a heading. */
-const ADORNMENT = /^([!-/:-@[-`{-~])\1{2,}[ \t]*$/
 /** What other parts of a page refer to: substitutions and links. */
 const DEFINITION =
   /^\.\.[ \t]+(?:\|[^|\n]+\|[ \t]+\w+::|_[^:\n]+:[ \t]+\S|__[: ])[^\n]*(?:\n[ \t]+\S[^\n]*)*/gm
 
-/**
- * A page as its headings and what stands between them.
- * @param {string} text
- * @returns {{ depth: number, title: string, body: string }[]}
- */
-function sectionsIn(text) {
-  const lines = text.split('\n')
-  const sections = [{ depth: 0, title: '', body: '' }]
-  /** @type {string[]} */
-  const styles = []
-  const signAt = (/** @type {number} */ at) => ADORNMENT.exec(lines[at] ?? '')?.[1] ?? ''
-  const isBlank = (/** @type {number} */ at) => (lines[at] ?? '').trim() === ''
-  for (let at = 0; at < lines.length; at += 1) {
-    const over = signAt(at) !== '' && signAt(at) === signAt(at + 2) ? 1 : 0
-    const title = lines[at + over] ?? ''
-    const under = signAt(at + over + 1)
-    const isTitle = title.trim() !== '' && (over === 1 || /^\S/.test(title)) && signAt(at + over) === ''
-    if (under === '' || !isTitle || !(at === 0 || isBlank(at - 1))) {
-      const last = sections.at(-1)
-      if (last) last.body += `${lines[at]}\n`
-      continue
-    }
-    const style = over ? under + under : under
-    if (!styles.includes(style)) styles.push(style)
-    sections.push({ depth: Math.min(6, styles.indexOf(style) + 1), title: title.trim(), body: '' })
-    at += over + 1
-  }
-  return sections
-}
+/** What stands for a refused block: a sign of the private use area, its number, and another one. */
+const [OPEN, CLOSE] = ['\uE000', '\uE001']
 
 /**
- * A page of which the compiler refuses something: the rest of it is read, and what is refused becomes its words.
+ * A page of which the compiler refuses something: what is refused becomes its words, and the rest is read.
  * @param {string} text
  * @param {(rst: string) => string} compile
  */
-function inParts(text, compile) {
+function withoutRefused(text, compile) {
   const definitions = (text.match(DEFINITION) ?? []).join('\n')
-  /** @param {string[]} blocks @returns {string[]} */
-  const read = (blocks) => {
-    const source = blocks.join('\n\n')
-    if (source.trim() === '') return []
+  const compiled = (/** @type {string[]} */ blocks) => compile([...blocks, definitions, ''].join('\n\n'))
+  /** @type {string[]} */
+  const refused = []
+  /** @param {string[]} blocks @returns {string[]} those that the compiler takes, and a sign for each other one */
+  const taken = (blocks) => {
     try {
-      return [compile(`${source}\n\n${definitions}\n`)]
+      compiled(blocks)
+      return blocks
     } catch {
-      if (blocks.length === 1) return [wordsOf(source)]
+      if (blocks.length === 1) return [`${OPEN}${refused.push(wordsOf(blocks.join(''))) - 1}${CLOSE}`]
       const half = Math.ceil(blocks.length / 2)
-      return [...read(blocks.slice(0, half)), ...read(blocks.slice(half))]
+      return [...taken(blocks.slice(0, half)), ...taken(blocks.slice(half))]
     }
   }
-  return sectionsIn(text)
-    .flatMap(({ depth, title, body }) => {
-      const words = plainWords(title)
-      const place = words
-        .toLowerCase()
-        .replace(/[^\p{L}\p{N}]+/gu, '-')
-        .replace(/^-|-$/g, '')
-      const blocks = body.replace(DEFINITION, '').split(/\n(?:[ \t]*\n)+(?=\S)/)
-      return [depth > 0 ? `${'#'.repeat(depth)} ${words}${place && ` {#${place}}`}` : '', ...read(blocks)]
-    })
-    .filter((part) => part.trim() !== '')
-    .join('\n\n')
+  const blocks = taken(text.replace(DEFINITION, '').split(/\n(?:[ \t]*\n)+(?=\S)/))
+  let markdown = ''
+  try {
+    markdown = compiled(blocks)
+  } catch {
+    // What each of them says, and all together may not.
+    markdown = blocks.map((block) => compiled([block])).join('\n\n')
+  }
+  return markdown.replace(/\uE000(\d+)\uE001/g, (_, number) => refused[number] ?? '')
 }
 
 /** Inline marks that Markdown writes otherwise. @param {string} line */
@@ -312,13 +282,11 @@ export async function readRst(text, path) {
             `${div}<p><strong>${kind === 'seealso' ? 'See also' : kind.charAt(0).toUpperCase() + kind.slice(1)}</strong></p>`,
         ),
     )
-  let markdown = ''
   try {
-    markdown = compile(plain)
+    return { article: textArticle(compile(plain), path) }
   } catch {
-    // What it refuses is read in parts, below.
+    return { article: textArticle(withoutRefused(plain, compile), path) }
   }
-  return { article: textArticle(markdown || inParts(plain, compile), path) }
 }
 
 /**
