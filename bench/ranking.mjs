@@ -5,7 +5,8 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { mean, ndcgAt } from '../scripts/parley/eval/metrics.mjs'
+import { mean } from '../scripts/parley/eval/metrics.mjs'
+import { ndcgAt } from './metrics.mjs'
 import { call } from './server.mjs'
 
 const shared = process.env.PARLEY_DATA ?? join(import.meta.dirname, '../../shared/data')

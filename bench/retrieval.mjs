@@ -6,7 +6,8 @@ import './typescript.mjs'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { mean, ndcgAt } from '../scripts/parley/eval/metrics.mjs'
+import { mean } from '../scripts/parley/eval/metrics.mjs'
+import { ndcgAt } from './metrics.mjs'
 import { call } from './server.mjs'
 
 const { DatabaseSync } = await import('node:sqlite')

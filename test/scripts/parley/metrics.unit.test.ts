@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { f1, isDeclined, mean, ndcgAt, recallAt } from '../../../scripts/parley/eval/metrics.mjs'
+import { f1, ndcgAt, recallAt } from '../../../bench/metrics.mjs'
+import { isDeclined, mean } from '../../../scripts/parley/eval/metrics.mjs'
 
 test('recall counts each relevant document once', () => {
   expect(recallAt(['a', 'a', 'x'], new Set(['a', 'b']), 3)).toBe(0.5)
