@@ -240,6 +240,9 @@ export function withEdits(source, edits) {
   return pieces.join('')
 }
 
+/** What stands between the parts of a block: a sign of the private use area. */
+const APART = '\uE000'
+
 /**
  * A block of HTML as Markdown. Its text stays as it was written, Markdown or not; lists, tables and code of HTML become Markdown's.
  * @param {string} html
@@ -251,47 +254,27 @@ export function htmlBlock(html, closed) {
   const tags = tagsIn(html)
   pair(tags, closed)
   const wide = aroundBlocks(tags)
-  /** @param {Tag} tag */
-  const isApart = (tag) => BLOCKS.has(tag.name) || tag.name === 'br' || wide.has(tag)
-  /** @type {string[]} */
-  const parts = ['']
-  /** Text goes on in the part it is in; a block begins another. @param {string} text */
-  const add = (text) => parts.push((parts.pop() ?? '') + text)
-  /** The tags between two units. @type {Tag[]} */
-  let run = []
+  /** @type {Edit[]} */
+  const edits = []
+  /** Tags within a line are read as in a text. @type {Tag[]} */
+  const inline = []
   let at = 0
-  /** @param {number} end */
-  const flush = (end) => {
-    const from = at
-    // Tags within a line are read as in a text; blocks tell parts from each other.
-    const inline = run.filter((tag) => !isApart(tag))
-    const edits = tagEdits(inline, html, { closed })
-    const blocks = run.filter((tag) => isApart(tag) && tag.isSure)
-    for (const block of blocks) {
-      add(slice(html, edits, at, block.start))
-      at = block.end
-      const address = wide.get(block)
-      if (block.name === 'br') add('\n')
-      else if (address !== undefined) parts.push(address, '')
-      else parts.push(block.name === 'li' && !block.isEnd ? '- ' : block.name === 'hr' ? '---' : '')
-      if (block.name === 'hr') parts.push('')
-    }
-    add(slice(html, edits, Math.max(at, from), end))
-    run = []
-    at = end
-  }
   for (const tag of tags) {
-    if (tag.start < at) continue
-    if (!(tag.isSure && tag.mate && UNITS.has(tag.name))) {
-      run.push(tag)
-      continue
-    }
-    flush(tag.start)
-    parts.push(...unit(tag, tag.mate, html, closed), '')
-    at = tag.mate.end
+    const { start, end, name, mate, isSure, isEnd } = tag
+    if (start < at) continue
+    const put = (/** @type {string} */ text, to = end) => edits.push({ start, end: to, text })
+    const address = wide.get(tag)
+    if (isSure && mate && UNITS.has(name)) {
+      at = mate.end
+      put(['', ...unit(tag, mate, html, closed), ''].join(APART), at)
+    } else if (!(BLOCKS.has(name) || name === 'br' || address !== undefined)) inline.push(tag)
+    else if (isSure && name === 'br') put('\n')
+    else if (isSure && address !== undefined) put(`${APART}${address}${APART}`)
+    else if (isSure) put(APART + (name === 'li' && !isEnd ? '- ' : name === 'hr' ? `---${APART}` : ''))
   }
-  flush(html.length)
-  return parts
+  edits.push(...tagEdits(inline, html, { closed }))
+  return withEdits(html, edits)
+    .split(APART)
     .map(dedented)
     .filter((part) => part !== '' && part !== '-')
     .join('\n\n')
@@ -319,15 +302,6 @@ function aroundBlocks(tags) {
   }
   return wide
 }
-
-/** @param {string} html @param {Edit[]} edits @param {number} start @param {number} end */
-const slice = (html, edits, start, end) =>
-  withEdits(
-    html.slice(start, end),
-    edits
-      .filter((edit) => edit.start >= start && edit.end <= end)
-      .map((edit) => ({ ...edit, start: edit.start - start, end: edit.end - start })),
-  )
 
 /**
  * @param {Tag} tag
