@@ -1,4 +1,5 @@
 /** The costs as docs/costs.md and the README show them. */
+import { markdownTable } from 'markdown-table'
 import {
   CONVERSATION,
   EARLIER,
@@ -27,20 +28,9 @@ const dollars = (value) => `$${value < 0.0995 ? value.toFixed(4) : value.toFixed
 /** @param {number} value */
 const short = (value) => (value >= 1e6 ? `${whole(value / 1e6)} M` : value === 0 ? '-' : whole(value))
 
-/**
- * A table of Markdown, its columns aligned, those after the first to the right.
- * @param {string[][]} rows the first is the head
- */
-export function markdown(rows) {
-  const widths = (rows[0] ?? []).map((_, column) => Math.max(...rows.map((row) => row[column]?.length ?? 0)))
-  const cells = (/** @type {string[]} */ row) =>
-    row.map((cell, column) =>
-      column === 0 ? cell.padEnd(widths[column] ?? 0) : cell.padStart(widths[column] ?? 0),
-    )
-  const rule = widths.map((width, column) => (column === 0 ? '-'.repeat(width) : `${'-'.repeat(width - 1)}:`))
-  const lines = [cells(rows[0] ?? []), rule, ...rows.slice(1).map(cells)]
-  return lines.map((line) => `| ${line.join(' | ')} |`).join('\n')
-}
+/** A table of Markdown, its columns after the first to the right. @param {string[][]} rows the first is the head */
+export const markdown = (rows) =>
+  markdownTable(rows, { align: rows[0]?.map((_, column) => (column === 0 ? null : 'right')) })
 
 /**
  * How an amount comes about, and what it costs.
