@@ -59,8 +59,8 @@ export async function makeReader() {
     target: 'es2022',
     charset: 'ascii',
     plugins: [withoutUnused],
-    // A part of the runtime.
-    external: ['node:zlib'],
+    // Parts of the runtime.
+    external: ['node:stream', 'node:zlib'],
     write: false,
     logLevel: 'warning',
   })
