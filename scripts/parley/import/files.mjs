@@ -2,7 +2,7 @@
 import { pipeline } from 'node:stream'
 import { createGunzip } from 'node:zlib'
 import { createTarDecoder } from 'modern-tar'
-import { textArticle } from '../read/article.mjs'
+import { endingOf, readText } from '../read/article.mjs'
 import { readHtml } from '../read/html.mjs'
 import { readMarkdown } from '../read/markdown.mjs'
 import { isLeftOut } from './left-out.mjs'
@@ -49,15 +49,12 @@ const READERS = {
   markdown: readMarkdown,
   html: readHtml,
   htm: readHtml,
-  txt: (text, path) => ({ article: textArticle(text.trim(), path) }),
-  text: (text, path) => ({ article: textArticle(text.trim(), path) }),
+  txt: readText,
+  text: readText,
 }
 
 /** What people write documents in that a Worker does not read. Data of programs, such as JSON, is none. */
 const ELSEWHERE = new Set('rst adoc asciidoc ipynb pdf docx pptx xlsx epub csv tsv'.split(' '))
-
-/** @param {string} path */
-const endingOf = (path) => /[^/]\.([^./]+)$/.exec(path)?.[1]?.toLowerCase() ?? ''
 
 /**
  * What becomes of a file: it is read, left out with an error that says why, or without a word, as hidden ones and programs are.

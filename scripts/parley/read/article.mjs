@@ -89,6 +89,12 @@ export function firstHeading(markdown) {
 /** A text, or Markdown, as a page. @param {string} text @param {string} path its name is the title of a text without headings */
 export const textArticle = (text, path) => ({ title: firstHeading(text) ?? titleOfPath(path), text })
 
+/** A file of plain text. @param {string} text @param {string} path @returns {Content} */
+export const readText = (text, path) => ({ article: textArticle(text.trim(), path) })
+
+/** The ending of a file's name in small letters, without its dot; '' where it has none. @param {string} path */
+export const endingOf = (path) => /[^/]\.([^./]+)$/.exec(path)?.[1]?.toLowerCase() ?? ''
+
 /** What programs call a document that nobody has named, in a few languages, and the names of files. */
 const PLACEHOLDER =
   /^[(<[]?(?:anonymous|unnamed|unknown|untitled|no title|none|null|title|titel|titre|document|dokument|presentation|präsentation|présentation|slides?|folie|diapositive|layout|template|print|output|scan(?:ned document)?|blank|unbenannt|ohne titel|sans titre|sin título|senza titolo|naamloos|about:blank)(?: ?(?:document|presentation))?[)>\]]?[\s\d_-]*$|^(?:microsoft )?powerpoint|powerpoint$|\.(?:docx?|pptx?|xlsx?|odt|rtf|tex|dvi|indd|pdf|html?|qxd|pages|md|ps|ai)$|^(?:https?|file):/i

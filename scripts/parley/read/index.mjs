@@ -1,5 +1,5 @@
 /** Which file is read how. The command line reads with this, and so does the console, in a browser. */
-import { textArticle } from './article.mjs'
+import { endingOf, readText } from './article.mjs'
 import { decodeHtml, decodeText } from './encoding.mjs'
 import { parsers } from './front-matter.mjs'
 import { readHtml } from './html.mjs'
@@ -16,9 +16,6 @@ const ofText = (read) => (/** @type {Uint8Array} */ bytes, /** @type {string} */
 /** @param {string} text @param {string} path */
 const readPage = (text, path) => readMarkdown(text, path, parsers)
 
-/** @param {string} text @param {string} path @returns {Content} */
-const readText = (text, path) => ({ article: textArticle(text.trim(), path) })
-
 /** @param {string} text @param {string} path */
 const readAsciiDoc = async (text, path) => (await import('./rst.mjs')).readAdoc(text, path)
 
@@ -26,39 +23,34 @@ const office = () => import('./office.mjs')
 
 /** @type {Record<string, (bytes: Uint8Array, path: string) => Content | Promise<Content>>} */
 const READERS = {
-  '.md': ofText(readPage),
-  '.mdx': ofText(readPage),
-  '.markdown': ofText(readPage),
-  '.html': (bytes, path) => readHtml(decodeHtml(bytes), path),
-  '.htm': (bytes, path) => readHtml(decodeHtml(bytes), path),
-  '.rst': ofText(async (text, path) => (await import('./rst.mjs')).readRst(text, path)),
-  '.adoc': ofText(readAsciiDoc),
-  '.asciidoc': ofText(readAsciiDoc),
-  '.txt': ofText(readText),
-  '.text': ofText(readText),
-  '.csv': ofText(readCsv),
-  '.tsv': ofText(readCsv),
-  '.json': ofText(readJson),
-  '.jsonl': ofText(readJsonLines),
-  '.ndjson': ofText(readJsonLines),
-  '.pdf': readPdf,
-  '.docx': async (bytes, path) => (await import('./office.mjs')).readDocx(bytes, path),
-  '.xlsx': async (bytes) => (await import('./workbook.mjs')).readXlsx(bytes),
-  '.pptx': async (bytes, path) => (await office()).readPptx(bytes, path),
-  '.epub': async (bytes, path) => (await office()).readEpub(bytes, path),
-  '.ipynb': ofText(async (text, path) => (await office()).readNotebook(text, path)),
+  md: ofText(readPage),
+  mdx: ofText(readPage),
+  markdown: ofText(readPage),
+  html: (bytes, path) => readHtml(decodeHtml(bytes), path),
+  htm: (bytes, path) => readHtml(decodeHtml(bytes), path),
+  rst: ofText(async (text, path) => (await import('./rst.mjs')).readRst(text, path)),
+  adoc: ofText(readAsciiDoc),
+  asciidoc: ofText(readAsciiDoc),
+  txt: ofText(readText),
+  text: ofText(readText),
+  csv: ofText(readCsv),
+  tsv: ofText(readCsv),
+  json: ofText(readJson),
+  jsonl: ofText(readJsonLines),
+  ndjson: ofText(readJsonLines),
+  pdf: readPdf,
+  docx: async (bytes, path) => (await import('./office.mjs')).readDocx(bytes, path),
+  xlsx: async (bytes) => (await import('./workbook.mjs')).readXlsx(bytes),
+  pptx: async (bytes, path) => (await office()).readPptx(bytes, path),
+  epub: async (bytes, path) => (await office()).readEpub(bytes, path),
+  ipynb: ofText(async (text, path) => (await office()).readNotebook(text, path)),
 }
 
 /** Endings of the files that can be read. */
-export const READABLE = Object.keys(READERS)
+export const READABLE = Object.keys(READERS).map((ending) => `.${ending}`)
 
 /** Endings of other files in which people keep text. */
-const UNREAD = new Set(
-  '.doc .odt .rtf .ppt .odp .xls .ods .pages .key .numbers .eml .msg .org .tex'.split(' '),
-)
-
-/** The ending of a file's name, with its dot, in small letters; '' where it has none. @param {string} path */
-const endingOf = (path) => /[^/](\.[^./]+)$/.exec(path)?.[1]?.toLowerCase() ?? ''
+const UNREAD = new Set('doc odt rtf ppt odp xls ods pages key numbers eml msg org tex'.split(' '))
 
 /** @param {string} path */
 export const isReadable = (path) => Object.hasOwn(READERS, endingOf(path))
