@@ -77,9 +77,8 @@ it('reads a block by one statement, and one more where documents are missing', a
       const columns = new ColumnMemory()
       statements.length = 0
       return fields.map((field) => {
-        const own = schema.fields.filter(({ name }) => name === field.name)
-        const [column] = columns.columns(schema, own)
-        const { values, words } = columns.block(sql, column!, 0, read)
+        const own = schema.fields.find(({ name }) => name === field.name)
+        const { values, words } = columns.blocks(sql, schema, read)(own!, 0)
         return Array.from({ length: 40 }, (_, at) => words?.texts[Number(values[at])] ?? values[at])
       })
     }
@@ -315,9 +314,9 @@ it('takes the values that a waiting search holds, when all documents are removed
   const documents = numbered(300, (n) => ({ kind: 'k', points: n }))
   await inside(FIELDS, documents, async ({ context, store }) => {
     await executeSearch(context, { q: '*', sort_by: 'points:desc' })
-    const fields = store.schema.fields.filter(({ name }) => name === 'points')
-    const [held] = store.columns.columns(store.schema, fields)
-    const valuesNow = () => store.columns.block(store.sql, held!, 0, readAll).values.slice(0, 300)
+    const points = store.schema.fields.find(({ name }) => name === 'points')
+    const held = store.columns.blocks(store.sql, store.schema, readAll)
+    const valuesNow = () => held(points!, 0).values.slice(0, 300)
     expect([...valuesNow()]).toEqual(documents.map(({ points }) => points))
     store.truncate()
     expect(valuesNow().every(Number.isNaN)).toBe(true)

@@ -9,7 +9,7 @@ import { firstPlace } from '../../lib/first-items'
 import { parseExact } from '../../lib/json'
 import { readStoredObject } from '../../lib/stored-json'
 import { fragment, type Read, ROWID_IN_RANGE } from '../fragment'
-import { BLOCK, type Block, type Column, type Offsets } from '../schema/column'
+import { BLOCK, type Block, type Offsets } from '../schema/column'
 import type { ColumnMemory } from '../schema/column-memory'
 import { hasValues, isGeopoint, isGeopolygon, isString, type StoredSchema } from '../schema/layout'
 import { findField } from '../schema/schema'
@@ -116,12 +116,8 @@ export class Filter {
   *among(source: Source, number: number, offsets: Offsets): Steps<Offsets> {
     if (this.#select === undefined) return offsets
     yield* this.preparing()
-    const columns = new Map<Field, Column>()
-    const blockOf = (field: Field, wanted: Offsets) => {
-      const column = columns.get(field) ?? source.columns.columns(this.schema, [field])[0]!
-      columns.set(field, column)
-      return source.columns.block(source.sql, column, number, source.read, wanted)
-    }
+    const blocks = source.columns.blocks(source.sql, this.schema, source.read)
+    const blockOf = (field: Field, wanted: Offsets) => blocks(field, number, wanted)
     return yield* passedBy(this.#select, { source, number, blockOf, owed: 0 }, offsets)
   }
 

@@ -24,7 +24,7 @@ import type { Field, SearchParameters } from '../types'
 import type { Candidates } from './candidates'
 import type { Running, SearchContext } from './context'
 import type { HitRow } from './hits'
-import { filteredIn, seqsOf, setOf, withSeqs } from './match-set'
+import { blocksOf, filteredIn, seqsOf, setOf, withSeqs } from './match-set'
 import type { Window } from './order'
 
 const EVERYTHING = '*'
@@ -250,8 +250,7 @@ async function formsInBlock(context: Running, name: string, number: number): Pro
   const { writes } = columns.forms
   const rules = rulesOf(schema, field)
   if (hasValues(field)) {
-    const [column] = columns.columns(schema, [field])
-    const { values, words } = columns.block(sql, column!, number, context.pace.query)
+    const { values, words } = blocksOf(context)(field, number)
     if (words === undefined) {
       for (let place = 0; place < values.length; place++)
         if (!Number.isNaN(values[place])) forms.add(String(numberAt(values, place)))

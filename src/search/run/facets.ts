@@ -73,7 +73,7 @@ async function count(
   { facet: { field, order }, counting }: { facet: FacetRequest; counting: Counting },
 ): Promise<void> {
   const by = order === undefined || order.by === 'value' ? undefined : order.by
-  const blockOf = blocksOf(context, by === undefined ? [field] : [field, by])
+  const blockOf = blocksOf(context)
   const groups = request.groupBy.length > 0 ? groupsOfBlocks(context, request) : undefined
   await eachBlock(set, context.pace, (number, offsets) => {
     const block = blockOf(field, number, offsets)

@@ -5,6 +5,7 @@ import { MAX_DISTINCT } from '../limits'
 import type { SearchRequest } from '../request/request'
 import type { SortKey } from '../request/sort'
 import { BLOCK, type Block, numberAt, type Offsets, placeAt, type Scalar, valuesAt } from '../schema/column'
+import type { BlockOf } from '../schema/column-memory'
 import { isArray, isBool, type StoredSchema } from '../schema/layout'
 import { findField } from '../schema/schema'
 import { type Steps, stepwise } from '../steps'
@@ -13,7 +14,7 @@ import type { Candidates } from './candidates'
 import type { Running } from './context'
 import { besidePinned, type Pinned, pinnedRow, placesOf } from './curate'
 import type { HitRow } from './hits'
-import { type BlockOf, blocksOf, eachBlock, type MatchSet } from './match-set'
+import { blocksOf, eachBlock, type MatchSet } from './match-set'
 import type { VectorSearch } from './nearest'
 import { comesBefore, First, type Order, orderingOf, type Placed, partsOf } from './order'
 import type { Pace } from './pace'
@@ -171,7 +172,7 @@ class Grouping {
     this.#pace = context.pace
     const fields = groupBy.map((name) => findField(context.schema, name)!)
     this.#parts = fields.map((field) => ({ field, numbers: new Numbers(), pairs: new Numbers() }))
-    this.#blockOf = blocksOf(context, fields)
+    this.#blockOf = blocksOf(context)
     this.#groupsMissing = groupMissingValues
   }
 

@@ -214,7 +214,7 @@ function geoDistances(
   const set = setOf(rows.map(({ seq }) => seq))
   for (const key of sort) {
     if (key.kind !== 'geopoint') continue
-    const blockOf = blocksOf(context, [key.field])
+    const blockOf = blocksOf(context)
     for (const [number, offsets] of set) {
       const block = blockOf(key.field, number, offsets)
       for (const at of offsets) {

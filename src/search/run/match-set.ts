@@ -5,8 +5,8 @@
 
 import type { Filter } from '../filter/filter'
 import { fragment, type SqlFragment } from '../fragment'
-import { BLOCK, type Block, type Offsets } from '../schema/column'
-import type { Field } from '../types'
+import { BLOCK, type Offsets } from '../schema/column'
+import type { BlockOf } from '../schema/column-memory'
 import type { Running } from './context'
 import type { Pace } from './pace'
 
@@ -19,15 +19,9 @@ export type Parts = AsyncIterable<SqlFragment>
 /** Reading a block's values from memory takes about as long as SQLite takes for this many rows. */
 const ROWS_A_BLOCK = BLOCK / 64
 
-/** The values of a field in a block. @param wanted the documents whose values are needed */
-export type BlockOf = (field: Field, number: number, wanted?: Offsets) => Block
-
 /** Reads the values of fields. */
-export function blocksOf({ sql, schema, columns, pace }: Running, fields: readonly Field[]): BlockOf {
-  const known = columns.columns(schema, [...new Set(fields)])
-  const byName = new Map(known.map((column) => [column.field.name, column]))
-  return (field, number, wanted) => columns.block(sql, byName.get(field.name)!, number, pace.query, wanted)
-}
+export const blocksOf = ({ sql, schema, columns, pace }: Running): BlockOf =>
+  columns.blocks(sql, schema, pace.query)
 
 /**
  * Calls `visit` for every block of the matches, the newest first. Other searches get a turn in between.

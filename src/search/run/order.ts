@@ -6,6 +6,7 @@ import { Filter } from '../filter/filter'
 import { jsonLists } from '../fragment'
 import { decayed, type JoinedKey, randomOf, type SortKey } from '../request/sort'
 import { BLOCK, type Block, numberAt, type Offsets, placeAt, type Words } from '../schema/column'
+import type { BlockOf } from '../schema/column-memory'
 import { isString } from '../schema/layout'
 import { rankOf } from '../text/terms'
 import {
@@ -21,7 +22,7 @@ import {
 import type { Running, SearchContext } from './context'
 import { shownOf } from './join-attach'
 import { passingOf } from './kept-matches'
-import { type BlockOf, blocksOf, eachBlock, type MatchSet, minus, seqsOf, setOf, sizeOf } from './match-set'
+import { blocksOf, eachBlock, type MatchSet, minus, seqsOf, setOf, sizeOf } from './match-set'
 import { distancesTo, type VectorSearch } from './nearest'
 import type { Pace } from './pace'
 
@@ -56,8 +57,7 @@ const lastBy = (sign: number): number => sign * Number.NEGATIVE_INFINITY
  */
 export async function orderingOf(context: Running, sort: readonly SortKey[], asked: Ordered) {
   const { set, fit } = asked
-  const fields = sort.flatMap((key) => (key.kind === 'field' || key.kind === 'geopoint' ? [key.field] : []))
-  const blockOf = blocksOf(context, fields)
+  const blockOf = blocksOf(context)
   const keys: KeyOrder[] = []
   let vectors = 0
   let distances: BlockNumbers | undefined

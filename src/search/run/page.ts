@@ -260,7 +260,7 @@ function byValues(
 /** The values of a field as texts that are equal where the values are, by sequence number. */
 function diverseValues(context: Running, field: Field, seqs: readonly number[]): Map<number, Set<string>> {
   const rules = rulesOf(context.schema, field)
-  const blockOf = blocksOf(context, [field])
+  const blockOf = blocksOf(context)
   const values = new Map<number, Set<string>>()
   for (const [number, offsets] of setOf(seqs)) {
     const block = blockOf(field, number, offsets)

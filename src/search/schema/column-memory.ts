@@ -29,9 +29,11 @@ const FEWEST_PACKED = 256
 /** So few documents of a block are read alone. */
 const FEW = 64
 
+/** The values of a field in a block. @param wanted the documents whose values are needed, if not all are */
+export type BlockOf = (field: Field, number: number, wanted?: Offsets) => Block
+
 /** The values of one collection. */
 export class ColumnMemory {
-  readonly #columns = new Map<number, Column>()
   /** by slot */
   readonly #blocks: KeptBlocks<number, Block>
   readonly #present: KeptBlocks<typeof PRESENT, Offsets>
@@ -89,30 +91,21 @@ export class ColumnMemory {
 
   /** Frees the memory. Searches read again what they need. */
   evict(): void {
-    this.#columns.clear()
     for (const kept of this.#kept) kept.clear()
   }
 
-  /** The columns of fields with values. */
-  columns(schema: StoredSchema, fields: readonly Field[]): Column[] {
-    return fields.map((field) => {
+  /** Reads the blocks of fields with values. */
+  blocks(sql: SqlStorage, schema: StoredSchema, read: Read): BlockOf {
+    return (field, number, wanted) => {
       const { slot } = schema.slots[field.name]!
-      const column = this.#columns.get(slot) ?? new Column(field, schema)
-      this.#columns.set(slot, column)
-      return column
-    })
+      return (
+        this.#blocks.get(slot, number) ??
+        this.#block(sql, new Column(field, schema), slot, number, read, wanted)
+      )
+    }
   }
 
-  /**
-   * The block of a column.
-   * @param wanted the documents whose values are needed, if not all are
-   */
-  block(sql: SqlStorage, column: Column, number: number, read: Read, wanted?: Offsets): Block {
-    const { slot } = column.schema.slots[column.field.name]!
-    // Of a column that was dropped while a search still uses it, nothing is kept.
-    const isKept = this.#columns.get(slot) === column
-    const known = isKept ? this.#blocks.get(slot, number) : undefined
-    if (known !== undefined) return known
+  #block(sql: SqlStorage, column: Column, slot: number, number: number, read: Read, wanted?: Offsets): Block {
     const stored = this.stored?.read(number, slot)
     if (stored === undefined && wanted !== undefined && wanted.length <= FEW) {
       return column.read(
@@ -124,11 +117,9 @@ export class ColumnMemory {
     }
     const block = stored === undefined ? column.read(sql, number, read) : column.unpacked(sql, number, stored)
     if (stored === undefined) this.#leave(number, slot)
-    if (isKept) {
-      const { values, starts, words, longitudes } = block
-      const numbers = values.byteLength + (starts?.byteLength ?? 0) + (longitudes?.byteLength ?? 0)
-      this.#blocks.set(slot, number, block, numbers + (words?.bytes ?? 0))
-    }
+    const { values, starts, words, longitudes } = block
+    const numbers = values.byteLength + (starts?.byteLength ?? 0) + (longitudes?.byteLength ?? 0)
+    this.#blocks.set(slot, number, block, numbers + (words?.bytes ?? 0))
     return block
   }
 
