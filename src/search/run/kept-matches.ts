@@ -106,25 +106,16 @@ function listOf({ sql, pace }: Running, words: Words, { low, high }: Range): num
 // The matches of words that meet the conditions of a search. The words are found without them, and kept: FTS5 would look for
 // the words anew in each slice.
 
-/** Of the conditions of a search: the matches that meet them, by expression. */
-const KNOWN = new WeakMap<Conditions, Map<string, Matches>>()
-
-/** The matches that meet the conditions, found once for these. */
+/** The matches that meet the conditions, which know what they have tested. */
 export async function filteredMatches(
   context: Running,
   match: TextMatch,
   conditions: Conditions,
 ): Promise<Matches> {
-  if (conditions.isAll) return allMatches(context, match)
-  const of = KNOWN.get(conditions) ?? new Map<string, Matches>()
-  KNOWN.set(conditions, of)
-  const known = of.get(keyOf(match))
-  if (known !== undefined) return known
   const all = await allMatches(context, match)
+  if (conditions.isAll) return all
   const set = await conditions.among(all.set)
-  const matches = { set, size: sizeOf(set) }
-  if (!context.pace.cutoff) of.set(keyOf(match), matches)
-  return matches
+  return { set, size: sizeOf(set) }
 }
 
 /** The same with scores, in parts. */
