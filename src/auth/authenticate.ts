@@ -16,7 +16,7 @@ import {
   usedUp,
 } from '../db/turns'
 import { ApiError, badRequest, forbidden } from '../errors'
-import { parseExact } from '../lib/json'
+import { parseExact, tryJson } from '../lib/json'
 import { matchesOrigin } from '../lib/origins'
 import { type Access, ADMIN, accessOf, canSignScopedKeys, maySign } from './access'
 
@@ -419,12 +419,7 @@ export async function isSignedBy(key: ScopedKey, parent: string): Promise<boolea
  * @returns undefined when the key is invalid
  */
 export function embeddedParameters(key: ScopedKey): EmbeddedParameters | undefined {
-  let parsed: unknown
-  try {
-    parsed = parseExact(new TextDecoder().decode(key.parameters))
-  } catch {
-    return undefined
-  }
+  const parsed = tryJson(new TextDecoder().decode(key.parameters), parseExact)
   if (typeof parsed !== 'object' || parsed === null || Array.isArray(parsed)) return undefined
   const { expires_at: expiresAt, ...rest } = parsed as Record<string, unknown>
   if (expiresAt !== undefined && !(Number.isSafeInteger(expiresAt) && (expiresAt as number) >= 0)) {

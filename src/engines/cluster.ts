@@ -6,10 +6,12 @@
  */
 import { ApiError, attempt, badRequest, coded, type Outcome } from '../errors'
 import { withoutSecrets } from '../lib/mask'
+import { once } from '../lib/once'
 import { readWholeBody } from '../models/call'
 import { type Egress, requireAllowed } from '../models/egress'
 import { type FilterNode, parseFilter, printFilter } from '../search/filter/parse'
-import type { Field } from '../search/types'
+import type { Field, Step } from '../search/types'
+import type { Connection } from './config'
 
 /** How long a node that failed is left alone, in milliseconds: first and longest. */
 const FIRST_REST_MS = 2_000
@@ -395,17 +397,29 @@ export class Cluster {
 }
 
 // =============================================================================
-// The searches of a cluster that are under way, so that one that nobody waits for any more can be ended.
+// What all stores of documents in clusters share.
 
-export class Searches {
+/** The searches that are under way are known, so that one that nobody waits for any more can be ended. */
+export abstract class StoreElsewhere<Opened> {
   readonly #running = new Map<string, AbortController>()
+  protected readonly open: () => Promise<Opened>
+
+  /** @param connect called once, by the first request */
+  constructor(connect: () => Promise<Connection>, opened: (connection: Connection) => Opened) {
+    this.open = once(async () => opened(await connect()))
+  }
+
+  /** The cluster indexes by itself. */
+  async reindex(): Promise<Step> {
+    return { count: 0, done: true }
+  }
 
   /**
    * Runs a search.
    * @param ticket names it for `abandon`; undefined: nobody will
    * @param work is given the signal that ends its calls
    */
-  run<Result>(
+  protected searching<Result>(
     ticket: string | undefined,
     work: (signal: AbortSignal) => Promise<Result>,
   ): Promise<Outcome<Result>> {
@@ -423,7 +437,7 @@ export class Searches {
     })
   }
 
-  abandon(ticket: string): void {
+  async abandon(ticket: string): Promise<void> {
     this.#running.get(ticket)?.abort()
   }
 }

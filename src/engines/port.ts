@@ -31,6 +31,18 @@ export interface DocumentStore
   exportLines(options: ExportOptions, scope?: SearchScope): Promise<Outcome<AsyncIterable<string>>>
 }
 
+/** What an engine does in steps, until it is done. @param step goes on behind the last document that was done */
+export async function* steps<Taken extends { done: boolean; cursor?: number }>(
+  step: (after: number) => Promise<Taken>,
+  from = 0,
+): AsyncGenerator<Taken, void, undefined> {
+  for (let after: number | undefined = from; after !== undefined; ) {
+    const taken: Taken = await step(after)
+    yield taken
+    after = taken.done ? undefined : (taken.cursor ?? 0)
+  }
+}
+
 // =============================================================================
 // The documents of a collection in its own Durable Object.
 
@@ -54,13 +66,10 @@ async function* exportedPages(
   scope: SearchScope | undefined,
 ): AsyncGenerator<string, void, undefined> {
   let separator = ''
-  let after = 0
-  for (let done = false; !done; ) {
-    const page = unwrap(await object.exportPage(options, after, scope))
-    if (page.lines !== '') yield separator + page.lines
-    if (page.lines !== '') separator = '\n'
-    after = page.cursor
-    done = page.done
+  for await (const { lines } of steps((after) => object.exportPage(options, after, scope).then(unwrap))) {
+    if (lines === '') continue
+    yield separator + lines
+    separator = '\n'
   }
 }
 

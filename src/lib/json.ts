@@ -57,6 +57,15 @@ export function parseExact(text: string): unknown {
   return restore(JSON.parse(marked(text, mark)), mark)
 }
 
+/** @returns undefined for text that is no JSON */
+export function tryJson(text: string, parse: (text: string) => unknown = JSON.parse): unknown {
+  try {
+    return parse(text)
+  } catch {
+    return undefined
+  }
+}
+
 /** @param text valid JSON @returns the text with each long whole number replaced by a marked string */
 function marked(text: string, prefix: string): string {
   const pieces: string[] = []

@@ -62,10 +62,7 @@ export async function createModel(
 }
 
 /** Attempts at a change. Each fails if another change came first. */
-export const MOST_TRIES = 10
-
-export const busyModel = (): ApiError =>
-  new ApiError(409, 'The model is being changed by other requests. Try again.')
+const MOST_TRIES = 10
 
 /**
  * Merges properties into a model and checks the result. Another `id` renames the model. A secret that comes back masked,
@@ -81,16 +78,29 @@ export async function updateModel(
   requireHistory = ANY_HISTORY,
 ): Promise<ShownModel> {
   if (!isObject(given)) throw badRequest('Bad JSON.')
-  for (let tries = 0; tries < MOST_TRIES; tries++) {
+  const stored = await changed(async () => {
     const row = (await readModel(env.DB, id)) ?? missing()
     requireHistory(historyNameOf(row))
     const updated = await merged(env, row, given, requireHistory)
-    const outcome = await replaceModel(env.DB, row, updated, unixNow())
+    return { outcome: await replaceModel(env.DB, row, updated, unixNow()), updated }
+  })
+  return shown(stored)
+}
+
+/**
+ * Changes a model, again where another change came first.
+ * @returns the changed row @throws ApiError 404 if it is gone, 409 if its new id is taken
+ */
+export async function changed<Row>(
+  attempt: () => Promise<{ outcome: 'done' | 'taken' | 'missing' | 'changed'; updated: Row }>,
+): Promise<Row> {
+  for (let tries = 0; tries < MOST_TRIES; tries++) {
+    const { outcome, updated } = await attempt()
     if (outcome === 'taken') throw taken()
     if (outcome === 'missing') missing()
-    if (outcome === 'done') return shown(updated)
+    if (outcome === 'done') return updated
   }
-  throw busyModel()
+  throw new ApiError(409, 'The model is being changed by other requests. Try again.')
 }
 
 /** Properties that every version has stored, besides those of the provider. */
@@ -117,18 +127,37 @@ async function merged(
 ): Promise<ConversationModelRow> {
   const id = typeof given.id === 'string' && given.id !== '' ? given.id : row.id
   if (id !== row.id && (await readModel(env.DB, id))) throw taken()
-  const { secrets, rest } = partSecrets(given)
-  const kept = await changeSecrets(row, secrets, env)
   const before = storedConfig(row)
-  const stored = { ...before, ...(await openSecrets(row, env)) }
-  const requireSent = (config: ConversationModelConfig): void => {
-    const names = keptSecrets(row, secrets)
-    if (names.length > 0) requireSameDestination(stored, config, names, env)
-  }
-  const all = Object.entries({ ...before, ...rest, ...kept, id })
+  const { properties, requireSent } = await mergeSecrets(row, given, env, (secrets) => ({
+    ...before,
+    ...secrets,
+  }))
+  const all = Object.entries({ ...before, ...properties, id })
   // `null` takes a property away.
-  const changed = Object.fromEntries(all.filter(([, value]) => value !== null))
-  return toRow(env, await check(env, changed, requireHistory, requireSent))
+  const config = Object.fromEntries(all.filter(([, value]) => value !== null))
+  return toRow(env, await check(env, config, requireHistory, requireSent))
+}
+
+/**
+ * The properties that a change sets, its secrets among them.
+ * @param modelOf the stored model, with its secrets in clear
+ * @returns requireSent throws where a changed model would be sent secrets that the change does not name
+ */
+export async function mergeSecrets(
+  row: Sealed,
+  given: Record<string, unknown>,
+  env: Cloudflare.Env,
+  modelOf: (secrets: Secrets) => ConversationModelConfig,
+) {
+  const { secrets, rest } = partSecrets(given)
+  const stored = modelOf(await openSecrets(row, env))
+  return {
+    properties: { ...rest, ...(await changeSecrets(row, secrets, env)) },
+    requireSent(changed: ConversationModelConfig): void {
+      const names = keptSecrets(row, secrets)
+      if (names.length > 0) requireSameDestination(stored, changed, names, env)
+    },
+  }
 }
 
 /**
@@ -137,7 +166,7 @@ async function merged(
  * @param names of the secrets that would be sent
  * @throws ApiError 400
  */
-export function requireSameDestination(
+function requireSameDestination(
   stored: ConversationModelConfig,
   changed: ConversationModelConfig,
   names: string[],
@@ -278,9 +307,9 @@ const shown = (row: ConversationModelRow): ShownModel => ({
 
 const unixNow = (): number => Math.floor(Date.now() / 1000)
 
-const taken = (): ApiError => new ApiError(409, 'Model already exists')
+export const taken = (): ApiError => new ApiError(409, 'Model already exists')
 
-function missing(): never {
+export function missing(): never {
   throw modelMissing()
 }
 
@@ -406,7 +435,7 @@ export function shownSecrets({ maskedSecrets }: Sealed): Secrets {
  * The secrets of a changed model. A secret that is missing, or comes back masked as GET shows it, keeps its value.
  * `null` removes it.
  */
-export async function changeSecrets(
+async function changeSecrets(
   row: Sealed,
   given: { [property in keyof Secrets]: unknown },
   env: Cloudflare.Env,
@@ -426,7 +455,7 @@ export async function changeSecrets(
  * The names of the stored secrets that a change keeps. Whoever changes the host that they are sent to must know them
  * (`requireSameDestination` in models.ts).
  */
-export function keptSecrets(row: Sealed, given: { [property in keyof Secrets]: unknown }): string[] {
+function keptSecrets(row: Sealed, given: { [property in keyof Secrets]: unknown }): string[] {
   const { headers = {}, ...strings } = shownSecrets(row)
   const kept = Object.entries(strings)
     .filter(([name, shown]) => !Object.hasOwn(given, name) || given[name as keyof Secrets] === shown)

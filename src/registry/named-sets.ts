@@ -21,6 +21,7 @@ import {
   sizesOf,
 } from '../db/resources'
 import { ApiError, badRequest } from '../errors'
+import { tryJson } from '../lib/json'
 import { once } from '../lib/once'
 import { readStoredObject } from '../lib/stored-json'
 import type { KeptSets } from '../search/kept-sets'
@@ -261,12 +262,7 @@ export async function importDictionary(env: Cloudflare.Env, id: string, text: st
 const invalid = (): ApiError => badRequest('Invalid dictionary format.')
 
 function wordOf(line: string): [word: string, root: string] {
-  let entry: unknown
-  try {
-    entry = JSON.parse(line)
-  } catch {
-    throw invalid()
-  }
+  const entry = tryJson(line)
   if (!isObject(entry)) throw invalid()
   const { word, root } = entry
   if (typeof word !== 'string' || typeof root !== 'string') {
@@ -302,53 +298,63 @@ const missingDictionary = (id: string): ApiError =>
 /** How long a set is cached, in milliseconds. Another isolate searches with a changed one that much later. */
 const CACHE_MS = 3_000
 
-const PRESET = 'preset'
-const STOPWORDS = 'stopwords'
+/** A kind of them. @param title as messages call one */
+function kept<Value>(kind: string, title: string, shape: () => v.GenericSchema<unknown, Value>) {
+  const cache = new RowCache<Value>(`a set of the kind ${kind}`, CACHE_MS)
+  const valueIn = ({ body }: { body: string }): Value => v.parse(shape(), JSON.parse(body))
+  const find = (env: Cloudflare.Env, id: string): Promise<Value | undefined> =>
+    cache.find(id, async () => {
+      const row = await findResource(env.DB, kind, id)
+      return row && valueIn(row)
+    })
+  /** @throws ApiError 404 */
+  const get = async (env: Cloudflare.Env, id: string): Promise<Value> => {
+    const found = await find(env, id)
+    if (found === undefined) throw new ApiError(404, `${title} \`${id}\` not found.`)
+    return found
+  }
+  return {
+    find,
+    get,
+    async put(env: Cloudflare.Env, id: string, value: Value): Promise<void> {
+      await putResource(env.DB, { kind, id, body: JSON.stringify(value) })
+      cache.forget(id)
+    },
+    async list(env: Cloudflare.Env): Promise<{ id: string; value: Value }[]> {
+      return (await listResources(env.DB, kind)).map((row) => ({ id: row.id, value: valueIn(row) }))
+    },
+    /** @returns what it was @throws ApiError 404 */
+    async delete(env: Cloudflare.Env, id: string): Promise<Value> {
+      cache.forget(id)
+      const value = await get(env, id)
+      await deleteResource(env.DB, kind, id)
+      cache.forget(id)
+      return value
+    },
+  }
+}
 
-const Preset = once(() => v.record(v.string(), v.unknown()))
-const Stopwords = once(() => v.object({ stopwords: v.array(v.string()), locale: v.optional(v.string()) }))
+/** Search parameters, or a whole /multi_search body with `searches`. */
+export const presets = kept(
+  'preset',
+  'Preset',
+  once(() => v.record(v.string(), v.unknown())),
+)
 
-/** The content of a preset: search parameters, or a whole /multi_search body with `searches`. */
-type Preset = v.InferOutput<ReturnType<typeof Preset>>
-
-/** A set of words to leave out of queries. */
-type StopwordSet = v.InferOutput<ReturnType<typeof Stopwords>> & { id: string }
-
-const presets = new RowCache<Preset>('a preset', CACHE_MS)
-const stopwordSets = new RowCache<StopwordSet>('a stopword set', CACHE_MS)
+/** Words to leave out of queries. */
+export const stopwordSets = kept(
+  'stopwords',
+  'Stopword',
+  once(() => v.object({ stopwords: v.array(v.string()), locale: v.optional(v.string()) })),
+)
 
 /** PUT /presets/:name. @returns the body with the name @throws ApiError 400 */
 export async function putPreset(env: Cloudflare.Env, name: string, body: unknown): Promise<unknown> {
   if (!isObject(body)) throw badRequest('Bad JSON.')
   if (!('value' in body)) throw badRequest('Parameter `value` is required.')
   if (!isObject(body.value)) throw badRequest('Search preset is not an object.')
-  await putResource(env.DB, { kind: PRESET, id: name, body: JSON.stringify(body.value) })
-  presets.forget(name)
+  await presets.put(env, name, body.value)
   return { ...body, name }
-}
-
-/** @throws ApiError 404 */
-export async function getPreset(env: Cloudflare.Env, name: string): Promise<Preset> {
-  const found = await presets.find(name, async () => {
-    const row = await findResource(env.DB, PRESET, name)
-    return row && v.parse(Preset(), JSON.parse(row.body))
-  })
-  if (found === undefined) throw new ApiError(404, `Preset \`${name}\` not found.`)
-  return found
-}
-
-export async function listPresets(env: Cloudflare.Env): Promise<{ name: string; value: Preset }[]> {
-  const rows = await listResources(env.DB, PRESET)
-  return rows.map(({ id, body }) => ({ name: id, value: v.parse(Preset(), JSON.parse(body)) }))
-}
-
-/** @returns the deleted preset @throws ApiError 404 */
-export async function deletePreset(env: Cloudflare.Env, name: string): Promise<Preset> {
-  presets.forget(name)
-  const value = await getPreset(env, name)
-  await deleteResource(env.DB, PRESET, name)
-  presets.forget(name)
-  return value
 }
 
 /** PUT /stopwords/:id. @returns the body with the id @throws ApiError 400 in Typesense's words */
@@ -365,40 +371,13 @@ export async function putStopwords(env: Cloudflare.Env, id: string, body: unknow
   if (locale !== undefined && typeof locale !== 'string') {
     throw badRequest('Parameter `locale` is required as string value')
   }
-  const stored = { stopwords, ...(locale !== undefined && { locale }) }
-  await putResource(env.DB, { kind: STOPWORDS, id, body: JSON.stringify(stored) })
-  stopwordSets.forget(id)
+  await stopwordSets.put(env, id, { stopwords, ...(locale !== undefined && { locale }) })
   return { ...body, id }
-}
-
-const findStopwords = (env: Cloudflare.Env, id: string): Promise<StopwordSet | undefined> =>
-  stopwordSets.find(id, async () => {
-    const row = await findResource(env.DB, STOPWORDS, id)
-    return row && { id, ...v.parse(Stopwords(), JSON.parse(row.body)) }
-  })
-
-/** @throws ApiError 404 */
-export async function getStopwords(env: Cloudflare.Env, id: string): Promise<StopwordSet> {
-  const found = await findStopwords(env, id)
-  if (found === undefined) throw new ApiError(404, `Stopword \`${id}\` not found.`)
-  return found
 }
 
 /** The words of a set that a search names. @throws ApiError 404 in the words of a search */
 export async function wordsOfSet(env: Cloudflare.Env, id: string): Promise<string[]> {
-  const found = await findStopwords(env, id)
+  const found = await stopwordSets.find(env, id)
   if (found === undefined) throw new ApiError(404, `Could not find the stopword set named \`${id}\`.`)
   return found.stopwords
-}
-
-export async function listStopwords(env: Cloudflare.Env): Promise<StopwordSet[]> {
-  const rows = await listResources(env.DB, STOPWORDS)
-  return rows.map(({ id, body }) => ({ id, ...v.parse(Stopwords(), JSON.parse(body)) }))
-}
-
-/** @throws ApiError 404 */
-export async function deleteStopwords(env: Cloudflare.Env, id: string): Promise<void> {
-  const deleted = await deleteResource(env.DB, STOPWORDS, id)
-  stopwordSets.forget(id)
-  if (!deleted) throw new ApiError(404, `Stopword \`${id}\` not found.`)
 }

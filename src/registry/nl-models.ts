@@ -12,23 +12,14 @@ import {
   type ResourceRow,
   replaceResource,
 } from '../db/resources'
-import { ApiError, badRequest, modelMissing } from '../errors'
+import { badRequest } from '../errors'
 import { once } from '../lib/once'
 import type { ConversationModelConfig } from '../models/language-model'
 import { namespaceOf, providerOf } from '../models/providers'
 import { checkParameters, withoutNulls } from '../models/sampling'
 import { partSecrets, requireSecrets } from '../models/secrets'
 import { isObject } from '../search/schema/values'
-import {
-  busyModel,
-  changeSecrets,
-  keptSecrets,
-  MOST_TRIES,
-  openSecrets,
-  requireSameDestination,
-  sealSecrets,
-  shownSecrets,
-} from './models'
+import { changed, mergeSecrets, missing, openSecrets, sealSecrets, shownSecrets, taken } from './models'
 
 const KIND = 'nl_search_model'
 
@@ -61,11 +52,8 @@ const models = new RowCache<ResourceRow>('a model for natural language', CACHE_M
 
 const readRow = (env: Cloudflare.Env, id: string) => findResource(env.DB, KIND, id)
 /** @throws ApiError 404 */
-async function requireRow(env: Cloudflare.Env, id: string): Promise<ResourceRow> {
-  const row = await readRow(env, id)
-  if (row === undefined) throw modelMissing()
-  return row
-}
+const requireRow = async (env: Cloudflare.Env, id: string): Promise<ResourceRow> =>
+  (await readRow(env, id)) ?? missing()
 const storedIn = ({ body }: Pick<ResourceRow, 'body'>) => v.parse(Stored(), JSON.parse(body))
 const sealedIn = (row: Pick<ResourceRow, 'body' | 'sealed'>) => ({
   sealedSecrets: row.sealed,
@@ -75,7 +63,6 @@ const shown = (row: Pick<ResourceRow, 'body' | 'sealed'>): Shown => ({
   ...storedIn(row).config,
   ...shownSecrets(sealedIn(row)),
 })
-const taken = (): ApiError => new ApiError(409, 'Model already exists')
 const idIn = ({ id }: Record<string, unknown>): string | undefined =>
   typeof id === 'string' && id !== '' ? id : undefined
 
@@ -96,31 +83,25 @@ export async function createNlModel(env: Cloudflare.Env, body: unknown): Promise
  */
 export async function updateNlModel(env: Cloudflare.Env, id: string, body: unknown): Promise<Shown> {
   if (!isObject(body)) throw badRequest('Bad JSON.')
-  for (let tries = 0; tries < MOST_TRIES; tries++) {
+  const stored = await changed(async () => {
     const row = await requireRow(env, id)
     const updated = await mergedRow(env, row, body)
     const outcome = await replaceResource(env.DB, row, updated)
     models.clear()
-    if (outcome === 'taken') throw taken()
-    if (outcome === 'missing') throw modelMissing()
-    if (outcome === 'done') return shown(updated)
-  }
-  throw busyModel()
+    return { outcome, updated }
+  })
+  return shown(stored)
 }
 
 /** A model with properties merged into it, checked. @throws ApiError as create */
 async function mergedRow(env: Cloudflare.Env, row: ResourceRow, body: Record<string, unknown>) {
   const renamed = idIn(body) ?? row.id
   if (renamed !== row.id && (await readRow(env, renamed))) throw taken()
-  const { secrets, rest } = partSecrets(body)
-  const kept = await changeSecrets(sealedIn(row), secrets, env)
   const { config } = storedIn(row)
-  const before = asModel({ ...config, ...(await openSecrets(sealedIn(row), env)) } as Config)
-  const changed = await check(env, { ...config, ...rest, ...kept, id: renamed }, (after) => {
-    const names = keptSecrets(sealedIn(row), secrets)
-    if (names.length > 0) requireSameDestination(before, after, names, env)
-  })
-  return toRow(env, changed)
+  const { properties, requireSent } = await mergeSecrets(sealedIn(row), body, env, (secrets) =>
+    asModel({ ...config, ...secrets } as Config),
+  )
+  return toRow(env, await check(env, { ...config, ...properties, id: renamed }, requireSent))
 }
 
 export const listNlModels = async (env: Cloudflare.Env): Promise<Shown[]> =>

@@ -175,21 +175,19 @@ export class VectorizeIndex extends ScannedIndex {
     return await this.#scan(query, k, this.#passing(filter))
   }
 
-  /** @returns undefined when Vectorize names too few. @throws Error when it does not answer */
-  async #asked(search: Search, isReadable: boolean): Promise<Candidates | undefined> {
-    // Read this before the query. A vector that becomes visible in between is then in both, and none is missed.
-    const unseen = this.outbox.unseen(this.#slot, search.filter)
-    // If Vectorize shows less than half of the documents, its help saves no reading.
-    if (isReadable && 2 * unseen.length > search.passing) return undefined
-    return await this.#joined(search, await this.ask(search.query, search.report), unseen)
-  }
-
-  /** What Vectorize has named, plus what it does not show yet. Undefined if it has named too few. */
-  async #joined(
-    { query, k, needed, filter }: Search,
-    shown: number[],
-    unseen: number[],
+  /**
+   * What Vectorize names, plus what it does not show yet.
+   * @returns undefined when it names too few @throws Error when it does not answer
+   */
+  async #asked(
+    { query, k, needed, passing, filter, report }: Search,
+    isReadable: boolean,
   ): Promise<Candidates | undefined> {
+    // Read this before the query. A vector that becomes visible in between is then in both, and none is missed.
+    const unseen = this.outbox.unseen(this.#slot, filter)
+    // If Vectorize shows less than half of the documents, its help saves no reading.
+    if (isReadable && 2 * unseen.length > passing) return undefined
+    const shown = await this.ask(query, report)
     const isUnseen = new Set(unseen)
     // Do not count documents that wait in the outbox, even if Vectorize named them: it ranked their old vectors, and
     // these may have displaced nearer ones.

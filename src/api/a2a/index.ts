@@ -24,7 +24,7 @@ import {
 import { type Answered, type App, type OpenCall, openRoute, register } from '../http/router'
 import { type AssistantQuestion, askAssistant, endedTurnOf, runningTurn, stopChat } from '../shared/assistant'
 import { requireOwn } from '../shared/foreign'
-import { chatReader, streamTurn, wholeTurn } from '../shared/stream'
+import { chatReader, streamAnswer, streamTurn, wholeTurn } from '../shared/stream'
 import { endedTask, task, taskEncoder } from './encoder'
 
 const CARD = '/.well-known/agent-card.json'
@@ -104,12 +104,9 @@ async function dispatch(
       return { task: endedTask(turn, parties.assistant, await handleOf(parties.env, conversationId)) }
     }
     case 'SendStreamingMessage': {
-      const { events, resume, conversationId } = await ask(parties, params, bodyText)
-      const context = await handleOf(parties.env, conversationId)
-      return streamTurn(chatReader(events, resume), taskEncoder(id!, parties.assistant, context), {
-        headers: { 'x-parley-conversation-id': conversationId },
-        opensAt: 'event',
-      })
+      const answering = await ask(parties, params, bodyText)
+      const context = await handleOf(parties.env, answering.conversationId)
+      return streamAnswer(answering, taskEncoder(id!, parties.assistant, context), { opensAt: 'event' })
     }
     case 'SubscribeToTask':
       return followTask(parties, params, id!)

@@ -5,7 +5,7 @@ import { readJson } from '../http/body'
 import { admitAsker, openHere, openParties } from '../http/chat-names'
 import { type App, ASKS, type OpenCall, openRoute, register } from '../http/router'
 import { askChat, openQuestion, resumptionInChat, runningTurn, stopChat, turnsOf } from '../shared/assistant'
-import { chatReader, streamTurn } from '../shared/stream'
+import { streamAnswer, streamTurn } from '../shared/stream'
 import { agUiEncoder, reopened } from './encoder'
 import { readQuestion, readRun } from './request'
 
@@ -29,7 +29,7 @@ async function run(call: OpenCall): Promise<Response> {
   const mayBring = access.owner === 'admin' || assistant.overrides.includes('tools')
   if (tools.length > 0 && !mayBring) asked.ignored.push('tools')
   const resumed = decided && (await resumptionInChat(parties, asked.thread, decided))
-  const { events, resume, conversationId } = await askChat(parties, {
+  const answering = await askChat(parties, {
     chat: asked.thread,
     question,
     transcript,
@@ -38,10 +38,7 @@ async function run(call: OpenCall): Promise<Response> {
     protocol: 'agui',
     bodyText,
   })
-  return streamTurn(chatReader(events, resume), agUiEncoder(asked, parties.assistant), {
-    headers: { 'x-parley-conversation-id': conversationId },
-    opensAt: 'event',
-  })
+  return streamAnswer(answering, agUiEncoder(asked, parties.assistant), { opensAt: 'event' })
 }
 
 // =============================================================================

@@ -5,13 +5,12 @@ import { once } from '../../lib/once'
 import { type Assistant, DEFAULT_ASSISTANT } from '../../registry/assistants'
 import { enter, namedUser } from '../http/admit-turn'
 import { admitAsker, openAssistant } from '../http/chat-names'
-import { deliver } from '../http/deliver'
 import { canRerank, searchesBy } from '../http/plan'
 import type { OpenCall } from '../http/router'
 import { type AssistantAnswering, askAssistant, type Changes } from '../shared/assistant'
 import { requireOwn } from '../shared/foreign'
 import { overrideRights, planOverrides } from '../shared/overrides'
-import { chatReader, streamTurn, wholeTurn } from '../shared/stream'
+import { streamAnswer, wholeAnswer } from '../shared/stream'
 import {
   asRecord,
   dialectOf,
@@ -129,14 +128,9 @@ async function converse(call: OpenCall, streaming: boolean, signals: Signals): P
     ignored: [...new Set([...ignored, ...answering.dropped, ...idleOf(env, changes, answering)])],
     unknown,
   }
-  const read = chatReader(answering.events, answering.resume, answering.words)
-  const names = { 'x-parley-conversation-id': answering.conversationId }
-  if (!stream) {
-    const turn = await wholeTurn(read)
-    return deliver(encodeAnswer(turn, writing), names, answering.delivery(turn.turn))
-  }
-  return streamTurn(read, lineEncoder(writing), {
-    headers: { ...STREAM_HEADERS, ...names, 'content-type': words.mediaType },
+  if (!stream) return wholeAnswer(answering, (turn) => encodeAnswer(turn, writing))
+  return streamAnswer(answering, lineEncoder(writing), {
+    headers: { ...STREAM_HEADERS, 'content-type': words.mediaType },
     opensAt: 'found',
     heartbeat: HEARTBEAT,
   })

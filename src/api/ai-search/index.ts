@@ -11,12 +11,11 @@ import { textOf } from '../../lib/parts'
 import { isObject } from '../../search/schema/values'
 import { readJson, shaped } from '../http/body'
 import { openParties } from '../http/chat-names'
-import { deliver } from '../http/deliver'
 import { type App, ASKS, type OpenCall, openRoute, register } from '../http/router'
 import { askChat, openQuestion } from '../shared/assistant'
 import { questionIn, transcriptIn } from '../shared/foreign'
 import { type SourceFields, searchDocuments, sourcesOf } from '../shared/sources'
-import { chatReader, frame, streamTurn, type TurnEncoder, turnEncoder, wholeTurn } from '../shared/stream'
+import { frame, streamAnswer, type TurnEncoder, turnEncoder, wholeAnswer } from '../shared/stream'
 
 const MOST_RESULTS = 50
 const USUAL_RESULTS = 10
@@ -70,20 +69,18 @@ async function chat(call: OpenCall): Promise<Response> {
     admitPageKey(call),
   )
   const { question, transcript, stream } = read(body)
-  const { events, resume, conversationId, delivery } = await askChat(parties, {
+  const answering = await askChat(parties, {
     question,
     transcript,
     protocol: 'ai-search',
     bodyText,
   })
-  const headers = { 'x-parley-conversation-id': conversationId }
-  const turns = chatReader(events, resume)
   if (stream !== false) {
-    return streamTurn(turns, snippetEncoder(parties.assistant), { headers, opensAt: 'text' })
+    return streamAnswer(answering, snippetEncoder(parties.assistant), { opensAt: 'text' })
   }
-  const turn = await wholeTurn(turns)
-  const message = { role: 'assistant', content: textOf(turn.answer) }
-  return deliver({ choices: [{ index: 0, message }] }, headers, delivery(turn.turn))
+  return wholeAnswer(answering, ({ answer }) => ({
+    choices: [{ index: 0, message: { role: 'assistant', content: textOf(answer) } }],
+  }))
 }
 
 async function search(call: OpenCall): Promise<object> {

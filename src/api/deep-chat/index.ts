@@ -8,11 +8,11 @@ import type { Turn } from '../../turn/fold'
 import type { TranscriptMessage } from '../../turn/look-back'
 import { shaped } from '../http/body'
 import { openParties } from '../http/chat-names'
-import { deliver, failureOf, json, toRetry } from '../http/deliver'
+import { failureOf, json, toRetry } from '../http/deliver'
 import { type App, ASKS, type OpenCall, openRoute, register } from '../http/router'
 import { askChat, openQuestion, turnsOf } from '../shared/assistant'
 import { CitationLinks, linkedAnswer, type SourceFields, sourcesOf } from '../shared/sources'
-import { chatReader, frame, streamTurn, type TurnEncoder, turnEncoder, wholeTurn } from '../shared/stream'
+import { frame, streamAnswer, type TurnEncoder, turnEncoder, wholeAnswer } from '../shared/stream'
 
 async function ask(call: OpenCall): Promise<Response> {
   const { request } = call
@@ -20,20 +20,17 @@ async function ask(call: OpenCall): Promise<Response> {
     name: readDeepChat(given).chat,
   }))
   const asked = readDeepChat(body)
-  const { events, resume, conversationId, delivery } = await askChat(parties, {
+  const answering = await askChat(parties, {
     ...asked,
     labels: true,
     protocol: 'deep-chat',
     bodyText,
   })
-  const headers = { 'x-parley-conversation-id': conversationId }
-  const read = chatReader(events, resume)
   // With `stream: true` deep-chat accepts server-sent events; otherwise it accepts anything.
   if (request.headers.get('accept')?.includes('text/event-stream')) {
-    return streamTurn(read, deepChatEncoder(parties.assistant), { headers, opensAt: 'text' })
+    return streamAnswer(answering, deepChatEncoder(parties.assistant), { opensAt: 'text' })
   }
-  const turn = await wholeTurn(read)
-  return deliver(messageOf(turn, parties.assistant), headers, delivery(turn.turn))
+  return wholeAnswer(answering, (turn) => messageOf(turn, parties.assistant))
 }
 
 /** The earlier messages, for the page's `loadHistory`. */

@@ -11,7 +11,7 @@ import { readStored } from '../../lib/stored-json'
 import type { Assistant, AssistantSearch } from '../../registry/assistants'
 import { findCollection, findForQuestion, findOutline, lookUp } from '../../registry/collections'
 import { retrieverOf } from '../../registry/engines'
-import { getPreset, wordsOfSet } from '../../registry/named-sets'
+import { presets, wordsOfSet } from '../../registry/named-sets'
 import { cacheMark } from '../../registry/operations'
 import { hiddenFields, type Outline, searchableFields } from '../../search/collection/outline'
 import { quoted } from '../../search/filter/parse'
@@ -398,7 +398,7 @@ async function withPreset(
   const name = parameters.preset
   if (!name) return { params: { ...parameters } }
   const preset: SearchParameters = {}
-  for (const [parameter, given] of Object.entries(await getPreset(env, name))) {
+  for (const [parameter, given] of Object.entries(await presets.get(env, name))) {
     if (parameter === 'searches') {
       throw badRequest(`Preset \`${name}\` has \`searches\`. Name it in the query string of /multi_search.`)
     }

@@ -40,7 +40,7 @@ import {
   sourcesOf,
   wholeText,
 } from '../shared/sources'
-import { chatReader, streamTurn, type TurnEncoder, turnEncoder, wholeTurn } from '../shared/stream'
+import { chatReader, streamAnswer, type TurnEncoder, turnEncoder, wholeTurn } from '../shared/stream'
 
 /** One HTTP request, and who sends it to which assistant. */
 export interface Session extends ChatParties {
@@ -322,9 +322,7 @@ async function askStreaming(
   input: AskInput,
   token: RpcId | undefined,
 ): Promise<Response> {
-  const { events, resume, conversationId } = await ask(session, input)
-  return streamTurn(chatReader(events, resume), askEncoder(id, session.assistant, token), {
-    headers: { 'x-parley-conversation-id': conversationId },
+  return streamAnswer(await ask(session, input), askEncoder(id, session.assistant, token), {
     opensAt: 'once',
   })
 }

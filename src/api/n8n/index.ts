@@ -4,11 +4,10 @@ import { once } from '../../lib/once'
 import { textOf } from '../../lib/parts'
 import { shaped } from '../http/body'
 import type { ChatParties } from '../http/chat-names'
-import { deliver } from '../http/deliver'
 import { type Answered, type App, ASKS, type OpenCall, openRoute, register } from '../http/router'
 import { askChat, openQuestion, turnsOf } from '../shared/assistant'
 import { CitationLinks, linkedAnswer, type SourceFields, sourcesOf } from '../shared/sources'
-import { chatReader, streamTurn, type TurnEncoder, turnEncoder, wholeTurn } from '../shared/stream'
+import { streamAnswer, type TurnEncoder, turnEncoder, wholeAnswer } from '../shared/stream'
 
 const Session = once(() => v.pipe(v.string(), v.nonEmpty(), v.maxLength(512)))
 
@@ -34,25 +33,22 @@ async function serve(call: OpenCall): Promise<Answered> {
   const asked = shaped(Body(), body)
   if (asked.action === 'loadPreviousSession') return previous(parties, asked.sessionId)
   const { assistant } = parties
-  const { events, resume, conversationId, delivery } = await askChat(parties, {
+  const answering = await askChat(parties, {
     chat: asked.sessionId,
     question: asked.chatInput,
     labels: true,
     protocol: 'n8n',
     bodyText,
   })
-  const headers = { 'x-parley-conversation-id': conversationId }
-  const read = chatReader(events, resume)
   // With `enableStreaming` the widget asks for plain text, and reads a JSON object on each line.
   if (call.request.headers.get('accept')?.includes('text/plain')) {
-    return streamTurn(read, linesEncoder(assistant), {
-      headers: { ...headers, 'content-type': 'application/jsonl; charset=utf-8' },
+    return streamAnswer(answering, linesEncoder(assistant), {
+      headers: { 'content-type': 'application/jsonl; charset=utf-8' },
       heartbeat: '\n',
       opensAt: 'text',
     })
   }
-  const turn = await wholeTurn(read)
-  return deliver({ output: linkedAnswer(turn, assistant) }, headers, delivery(turn.turn))
+  return wholeAnswer(answering, (turn) => ({ output: linkedAnswer(turn, assistant) }))
 }
 
 /** The messages of a session in LangChain's form, as n8n stores them. */

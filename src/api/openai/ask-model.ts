@@ -19,7 +19,6 @@ import {
   openAssistant,
   prefetchChat,
 } from '../http/chat-names'
-import { deliver } from '../http/deliver'
 import type { OpenCall } from '../http/router'
 import {
   type AssistantAnswering,
@@ -29,7 +28,7 @@ import {
   inChat,
   resumptionOf,
 } from '../shared/assistant'
-import { chatReader, frame, streamTurn, type TurnEncoder, wholeTurn } from '../shared/stream'
+import { frame, streamAnswer, type TurnEncoder, wholeAnswer } from '../shared/stream'
 import { chunkWording, completion, completionEncoder, finishReason, usageOf } from './encoder'
 import { errorBody, unknownModel } from './errors'
 import {
@@ -67,8 +66,8 @@ interface ModelAnswering<Q extends ModelQuestion> extends AssistantAnswering {
   assistant: Assistant
   /** names of parameters that were passed over, if there are any */
   ignored: string[] | undefined
-  /** of the answer */
-  headers: Record<string, string>
+  /** its reply does not name the conversation */
+  unnamed?: boolean | undefined
 }
 
 /**
@@ -108,7 +107,7 @@ async function askModel<Q extends ModelQuestion>(
   const parties: ChatParties = { ...caller, assistant }
   if (isTask(asked, access.forPages)) {
     const answering = await askTask(parties, asked, bodyText)
-    return { ...answering, asked, assistant, ignored: undefined, headers: headersOf(answering) }
+    return { ...answering, asked, assistant, ignored: undefined }
   }
   const { changes, ignored, onDropped } = changesOf(assistant, asked, access.owner === 'admin')
   const { tools = [] } = ignored.has('tools') ? {} : asked
@@ -156,13 +155,14 @@ async function askModel<Q extends ModelQuestion>(
       })
     },
   )
-  const headers = asked.unstored ? {} : headersOf(answering)
-  return { ...answering, asked, assistant, headers, ignored: ignored.size > 0 ? [...ignored] : undefined }
+  return {
+    ...answering,
+    asked,
+    assistant,
+    unnamed: asked.unstored,
+    ignored: ignored.size > 0 ? [...ignored] : undefined,
+  }
 }
-
-const headersOf = ({ conversationId }: AssistantAnswering): Record<string, string> => ({
-  'x-parley-conversation-id': conversationId,
-})
 
 /** Settings that change what the caller gets, so that no answer may do without them in silence. */
 const SHAPING = ['stop', 'frequency_penalty', 'presence_penalty']
@@ -228,19 +228,15 @@ function changesOf(
 
 export async function complete(call: OpenCall): Promise<Response> {
   const created = Math.floor(call.record.started / 1000)
-  const { asked, assistant, headers, ignored, events, words, resume, delivery } = await askModel(
-    call,
-    readChatCompletion,
-    ({ model, includeUsage }) => chunkWording({ model, created }, includeUsage),
+  const answering = await askModel(call, readChatCompletion, ({ model, includeUsage }) =>
+    chunkWording({ model, created }, includeUsage),
   )
+  const { asked, assistant, ignored } = answering
   const shape = { model: asked.model, created, fields: assistant, unstored: asked.unstored, ignored }
-  const read = chatReader(events, resume, words)
   if (asked.stream) {
-    const encoder = completionEncoder(shape, asked.includeUsage)
-    return streamTurn(read, encoder, { headers, opensAt: 'text' })
+    return streamAnswer(answering, completionEncoder(shape, asked.includeUsage), { opensAt: 'text' })
   }
-  const turn = await wholeTurn(read)
-  return deliver(completion(turn, shape), headers, delivery(turn.turn))
+  return wholeAnswer(answering, (turn) => completion(turn, shape))
 }
 
 const Body = once(() =>
@@ -324,7 +320,7 @@ export async function respond(call: OpenCall): Promise<Response> {
       error instanceof ApiError && (error.code === 'unknown_turn' || error.code === 'unknown_conversation')
     throw (isMissing && missing) || error
   })
-  const { asked, assistant, headers, ignored, conversationId, events, words, resume, delivery } = answering
+  const { asked, assistant, ignored, conversationId } = answering
   const shape = {
     model: asked.model,
     created: Math.floor(call.record.started / 1000),
@@ -335,10 +331,8 @@ export async function respond(call: OpenCall): Promise<Response> {
     // A seal would vouch for a conversation that there is not.
     handle: asked.unstored ? conversationId : await handleOf(call.env, conversationId),
   }
-  const read = chatReader(events, resume, words)
-  if (asked.stream) return streamTurn(read, responseEncoder(shape), { headers, opensAt: 'text' })
-  const turn = await wholeTurn(read)
-  return deliver(responseOf(turn, shape), headers, delivery(turn.turn))
+  if (asked.stream) return streamAnswer(answering, responseEncoder(shape), { opensAt: 'text' })
+  return wholeAnswer(answering, (turn) => responseOf(turn, shape))
 }
 
 // =============================================================================
@@ -381,10 +375,8 @@ function readPrompt(given: unknown): ModelQuestion {
 }
 
 export async function completeText(call: OpenCall): Promise<Response> {
-  const { asked, headers, ignored, conversationId, events, resume, delivery } = await askModel(
-    call,
-    readPrompt,
-  )
+  const answering = await askModel(call, readPrompt)
+  const { asked, ignored, conversationId } = answering
   const shape = {
     id: `cmpl-${conversationId}`,
     object: 'text_completion',
@@ -392,11 +384,11 @@ export async function completeText(call: OpenCall): Promise<Response> {
     model: asked.model,
     ...(ignored && { context: { ignored } }),
   }
-  const read = chatReader(events, resume)
-  if (asked.stream) return streamTurn(read, textCompletionEncoder(shape), { headers, opensAt: 'text' })
-  const turn = await wholeTurn(read)
-  const choices = [choiceOf(textOf(turn.answer), finishReason(turn.finishReason))]
-  return deliver({ ...shape, choices, usage: usageOf(turn.usage) }, headers, delivery(turn.turn))
+  if (asked.stream) return streamAnswer(answering, textCompletionEncoder(shape), { opensAt: 'text' })
+  return wholeAnswer(answering, (turn) => {
+    const choices = [choiceOf(textOf(turn.answer), finishReason(turn.finishReason))]
+    return { ...shape, choices, usage: usageOf(turn.usage) }
+  })
 }
 
 const choiceOf = (text: string, finish_reason: string | null) => ({

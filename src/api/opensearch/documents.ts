@@ -2,6 +2,7 @@
 
 import * as v from 'valibot'
 import { requireCollections } from '../../auth/authenticate'
+import { steps } from '../../engines/port'
 import { ApiError, failed, unwrap } from '../../errors'
 import { once } from '../../lib/once'
 import { readStored } from '../../lib/stored-json'
@@ -213,18 +214,16 @@ export async function deleteByQuery({ env, path, query, request, record }: Call)
 }
 
 async function remove({ object }: Index, filter: Filter, origin: Origin) {
-  let [deleted, batches, after] = [0, 0, 0]
+  let [deleted, batches] = [0, 0]
+  if (filter === false) return { deleted, batches }
   const options = { batchSize: BATCH, returnDocuments: false, returnIds: false }
-  const step = async (): Promise<Step> => {
-    if (filter === true) return object.truncate(origin)
-    const next = unwrap(await object.removeWhere(filterBy(filter), { ...options, after }, origin))
-    after = next.cursor
-    return next
-  }
-  for (let done = filter === false; !done; batches++) {
-    const next = await step()
-    deleted += next.count
-    done = next.done
+  const step = (after: number): Promise<Step> =>
+    filter === true
+      ? object.truncate(origin)
+      : object.removeWhere(filterBy(filter), { ...options, after }, origin).then(unwrap)
+  for await (const { count } of steps(step)) {
+    deleted += count
+    batches++
   }
   return { deleted, batches }
 }

@@ -1,5 +1,6 @@
 /** Indices: each is a collection, with the mapping as its schema. */
 import { requireCollections } from '../../auth/authenticate'
+import { steps } from '../../engines/port'
 import { ApiError, unwrap } from '../../errors'
 import { namesOf } from '../../lib/nearest'
 import { rest } from '../../lib/waiting'
@@ -238,10 +239,7 @@ export async function putMapping(call: Call): Promise<Json> {
   }
   const metadata = metadataOf(changed, schema.metadata)
   unwrap(await object.alter({ metadata, ...(added.length > 0 && { fields: added }) }, originOf(call.record)))
-  for (let done = false; !done; ) {
-    done = (await object.reindex(originOf(call.record))).done
-    if (!done) await rest()
-  }
+  for await (const { done } of steps(() => object.reindex(originOf(call.record)))) if (!done) await rest()
   return ACKNOWLEDGED
 }
 

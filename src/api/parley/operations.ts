@@ -44,6 +44,24 @@ const ASKING = ['assistants:ask', 'documents:search', 'conversations:create']
 
 const SET = '/question_sets/{name}'
 
+/** The routes of what is stored by name. @param kind as their path and the actions of keys name it */
+const stored = <Path extends () => Parameters, Body extends () => Schema>(
+  kind: string,
+  params: Path,
+  body: Body,
+) => ({
+  list: operation('GET', `/${kind}`, [`${kind}:list`], {}),
+  put: operation('PUT', `/${kind}/{name}`, [`${kind}:upsert`], { params, body }),
+  get: operation('GET', `/${kind}/{name}`, [`${kind}:get`], { params }),
+  delete: operation('DELETE', `/${kind}/{name}`, [`${kind}:delete`], { params }),
+})
+
+const assistants = stored('assistants', schemas.AssistantPath, schemas.AssistantBody)
+const tools = stored('tools', schemas.ToolPath, schemas.ToolBody)
+const webhooks = stored('webhooks', schemas.WebhookPath, schemas.WebhookBody)
+const questionSets = stored('question_sets', sets.SetPath, sets.SetBody)
+const sources = stored('sources', schemas.SourcePath, schemas.SourceBody)
+
 export const operations = {
   ask: operation('POST', '/conversations', ['documents:search', 'conversations:create'], {
     headers: schemas.AskHeaders,
@@ -94,24 +112,14 @@ export const operations = {
     params: schemas.UserPath,
     headers: schemas.UserHeader,
   }),
-  listAssistants: operation('GET', '/assistants', ['assistants:list'], {}),
-  putAssistant: operation('PUT', '/assistants/{name}', ['assistants:upsert'], {
-    params: schemas.AssistantPath,
-    body: schemas.AssistantBody,
-  }),
-  getAssistant: operation('GET', '/assistants/{name}', ['assistants:get'], {
-    params: schemas.AssistantPath,
-  }),
-  deleteAssistant: operation('DELETE', '/assistants/{name}', ['assistants:delete'], {
-    params: schemas.AssistantPath,
-  }),
-  listTools: operation('GET', '/tools', ['tools:list'], {}),
-  putTool: operation('PUT', '/tools/{name}', ['tools:upsert'], {
-    params: schemas.ToolPath,
-    body: schemas.ToolBody,
-  }),
-  getTool: operation('GET', '/tools/{name}', ['tools:get'], { params: schemas.ToolPath }),
-  deleteTool: operation('DELETE', '/tools/{name}', ['tools:delete'], { params: schemas.ToolPath }),
+  listAssistants: assistants.list,
+  putAssistant: assistants.put,
+  getAssistant: assistants.get,
+  deleteAssistant: assistants.delete,
+  listTools: tools.list,
+  putTool: tools.put,
+  getTool: tools.get,
+  deleteTool: tools.delete,
   frontOfAssistant: operation('GET', '/a/{assistant}', ASKING, { params: schemas.AskedAssistantPath }),
   askAssistant: operation('POST', '/a/{assistant}/conversations', ASKING, {
     params: schemas.AskedAssistantPath,
@@ -126,14 +134,9 @@ export const operations = {
     params: schemas.HandoverPath,
     body: schemas.HandoverBody,
   }),
-  listWebhooks: operation('GET', '/webhooks', ['webhooks:list'], {}),
-  putWebhook: operation('PUT', '/webhooks/{name}', ['webhooks:upsert'], {
-    params: schemas.WebhookPath,
-    body: schemas.WebhookBody,
-  }),
-  deleteWebhook: operation('DELETE', '/webhooks/{name}', ['webhooks:delete'], {
-    params: schemas.WebhookPath,
-  }),
+  listWebhooks: webhooks.list,
+  putWebhook: webhooks.put,
+  deleteWebhook: webhooks.delete,
   testWebhook: operation('POST', '/webhooks/{name}/test', ['webhooks:send'], { params: schemas.WebhookPath }),
   listDeliveries: operation('GET', '/webhooks/deliveries', ['webhooks:list'], {
     query: schemas.DeliveriesQuery,
@@ -143,13 +146,10 @@ export const operations = {
     params: schemas.DeliveryPath,
   }),
   listUsage: operation('GET', '/usage', ['usage:list'], { query: schemas.UsageQuery }),
-  listQuestionSets: operation('GET', '/question_sets', ['question_sets:list'], {}),
-  putQuestionSet: operation('PUT', SET, ['question_sets:upsert'], {
-    params: sets.SetPath,
-    body: sets.SetBody,
-  }),
-  getQuestionSet: operation('GET', SET, ['question_sets:get'], { params: sets.SetPath }),
-  deleteQuestionSet: operation('DELETE', SET, ['question_sets:delete'], { params: sets.SetPath }),
+  listQuestionSets: questionSets.list,
+  putQuestionSet: questionSets.put,
+  getQuestionSet: questionSets.get,
+  deleteQuestionSet: questionSets.delete,
   runQuestionSet: operation('POST', `${SET}/runs`, ['question_sets:run'], {
     params: sets.SetPath,
     body: sets.RunBody,
@@ -162,12 +162,9 @@ export const operations = {
     params: sets.RunPath,
   }),
   noteImport: operation('POST', '/question_sets', ['question_sets:run'], { body: sets.ImportedBody }),
-  listSources: operation('GET', '/sources', ['sources:list'], {}),
-  putSource: operation('PUT', '/sources/{name}', ['sources:upsert'], {
-    params: schemas.SourcePath,
-    body: schemas.SourceBody,
-  }),
-  deleteSource: operation('DELETE', '/sources/{name}', ['sources:delete'], { params: schemas.SourcePath }),
+  listSources: sources.list,
+  putSource: sources.put,
+  deleteSource: sources.delete,
   runSource: operation('POST', '/sources/{name}/run', ['sources:run'], { params: schemas.SourcePath }),
   reseal: operation('POST', '/operations/reseal', ['operations:reseal'], {}),
   reconcileVectors: operation('POST', '/operations/vectorize/reconcile', ['operations:reconcile'], {

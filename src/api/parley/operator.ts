@@ -7,7 +7,9 @@ import { columnsOfKey } from '../../db/api-keys'
 import { type BackupRow, backupCounts, backupPage, restoreRows } from '../../db/backup'
 import type { BackupKind } from '../../db/backup-kinds'
 import { dayOf, listUsage } from '../../db/turns'
+import { steps } from '../../engines/port'
 import { badRequest, unwrap } from '../../errors'
+import { tryJson } from '../../lib/json'
 import { storedConfig as assistantIn } from '../../registry/assistants'
 import { findCollection, forgetNames } from '../../registry/collections'
 import { ownObject } from '../../registry/engines'
@@ -15,7 +17,7 @@ import { keepHistoriesOf, storedConfig as modelIn } from '../../registry/models'
 import { reconcileCollection, resealAll } from '../../registry/operations'
 import { register, runNow } from '../../sources/register'
 import { getSource, listSources, removeSource } from '../../sources/source'
-import type { Handlers, Serving } from './route'
+import { guarded, type Handlers, type Serving } from './route'
 import { MOST_USAGE } from './schemas'
 
 const DAY_MS = 86_400_000
@@ -27,6 +29,46 @@ async function requireOwn({ env, access, record, path }: Serving<'deleteSource'>
   const { collection } = await getSource(env, path.name)
   requireCollections(access, record.action!, [collection], record)
 }
+
+/** A backup is of everybody's conversations, and a restored key can be one that may do everything. */
+const backups = guarded(({ access }) => requireAdmin(access, 'backs up and restores'), {
+  /** How many rows of each kind there are. */
+  async countBackup({ env }) {
+    return { counts: await backupCounts(env.DB) }
+  },
+
+  async readBackup({ env, path, query }) {
+    const after = query.after === undefined ? undefined : positionOf(query.after)
+    const { rows, next } = await backupPage(env.DB, path.kind, after)
+    return { rows, ...(next && { next: JSON.stringify(next) }) }
+  },
+
+  async readDocuments({ env, path, query }) {
+    const collection = ownObject(env, await findCollection(env, path.collection))
+    const whole = { filterBy: '', include: '', exclude: '' }
+    const lines: string[] = []
+    let characters = 0
+    for await (const some of steps(
+      (after) => collection.exportPage(whole, after).then(unwrap),
+      query.after,
+    )) {
+      if (some.lines !== '') lines.push(some.lines)
+      characters += some.lines.length
+      if (!some.done && characters >= DOCUMENTS) return { lines: lines.join('\n'), next: some.cursor }
+    }
+    return { lines: lines.join('\n') }
+  },
+
+  async restoreBackup({ env, path: { kind }, body: { rows } }) {
+    requireReadable(kind, rows)
+    if (kind === 'keys') return restoreKeys(env, rows)
+    if (kind === 'conversations') return { stored: await restoreConversations(env, rows) }
+    const stored = await restoreRows(env.DB, kind, rows)
+    if (kind === 'models') await keepHistoriesOf(env, rows)
+    else forgetNames()
+    return { stored }
+  },
+})
 
 export const operator = {
   async listSources({ env }) {
@@ -85,59 +127,14 @@ export const operator = {
     return reconcileCollection(env, collection, after)
   },
 
-  /** How many rows of each kind there are. */
-  async countBackup({ env, access }) {
-    requireAdmin(access, BACKS_UP)
-    return { counts: await backupCounts(env.DB) }
-  },
-
-  async readBackup({ env, access, path, query }) {
-    requireAdmin(access, BACKS_UP)
-    const after = query.after === undefined ? undefined : positionOf(query.after)
-    const { rows, next } = await backupPage(env.DB, path.kind, after)
-    return { rows, ...(next && { next: JSON.stringify(next) }) }
-  },
-
-  async readDocuments({ env, access, path, query }) {
-    requireAdmin(access, BACKS_UP)
-    const collection = ownObject(env, await findCollection(env, path.collection))
-    const lines: string[] = []
-    let characters = 0
-    let after = query.after ?? 0
-    while (characters < DOCUMENTS) {
-      const some = unwrap(await collection.exportPage({ filterBy: '', include: '', exclude: '' }, after))
-      if (some.lines !== '') lines.push(some.lines)
-      characters += some.lines.length
-      after = some.cursor
-      if (some.done) return { lines: lines.join('\n') }
-    }
-    return { lines: lines.join('\n'), next: after }
-  },
-
-  async restoreBackup({ env, access, path: { kind }, body: { rows } }) {
-    requireAdmin(access, BACKS_UP)
-    requireReadable(kind, rows)
-    if (kind === 'keys') return restoreKeys(env, rows)
-    if (kind === 'conversations') return { stored: await restoreConversations(env, rows) }
-    const stored = await restoreRows(env.DB, kind, rows)
-    if (kind === 'models') await keepHistoriesOf(env, rows)
-    else forgetNames()
-    return { stored }
-  },
+  ...backups,
 } satisfies Partial<Handlers>
-
-/** A backup is of everybody's conversations, and a restored key can be one that may do everything. */
-const BACKS_UP = 'backs up and restores'
 
 /** @throws ApiError 400 */
 function positionOf(text: string): (string | number | null)[] {
-  try {
-    const values: unknown = JSON.parse(text)
-    if (Array.isArray(values) && values.every((value) => ['string', 'number'].includes(typeof value)))
-      return values
-  } catch {
-    // Reported below.
-  }
+  const values = tryJson(text)
+  if (Array.isArray(values) && values.every((value) => ['string', 'number'].includes(typeof value)))
+    return values
   throw badRequest('`after`: Expected `next` of an earlier answer.')
 }
 

@@ -19,7 +19,7 @@ import {
 } from '../../question-sets/set'
 import { findAssistant } from '../../registry/assistants'
 import { findModel } from '../../registry/models'
-import type { Handlers } from './route'
+import { guarded, type Handlers } from './route'
 
 /** What a page of sets need not know. */
 function shown({ busy_until: _, ...set }: QuestionSet) {
@@ -41,34 +41,20 @@ async function requireModel(env: Cloudflare.Env, place: string, id = ''): Promis
 const askOn = (env: Cloudflare.Env, name: string): void =>
   waitUntil(goOn(env, name).catch((error) => logFailure('a run is left for the next minute', error)))
 
-export const questionSets = {
-  async listQuestionSets(served) {
-    requireAllCollections(served)
-    return { sets: (await listSets(served.env)).map(shown) }
-  },
+const ofSets = guarded(requireAllCollections, {
+  listQuestionSets: async ({ env }) => ({ sets: (await listSets(env)).map(shown) }),
 
-  async putQuestionSet(served) {
-    requireAllCollections(served)
-    const { env, path, body } = served
+  async putQuestionSet({ env, path, body }) {
     await requirePresent(env, body.asks)
     if (body.judge !== undefined) await requireModel(env, '`judge`', body.judge)
     return shown(await putSet(env, path.name, body))
   },
 
-  async getQuestionSet(served) {
-    requireAllCollections(served)
-    return shown(await getSet(served.env, served.path.name))
-  },
-
-  async deleteQuestionSet(served) {
-    requireAllCollections(served)
-    return shown(await deleteSet(served.env, served.path.name))
-  },
+  getQuestionSet: async ({ env, path }) => shown(await getSet(env, path.name)),
+  deleteQuestionSet: async ({ env, path }) => shown(await deleteSet(env, path.name)),
 
   /** Begins a run, and answers before its questions are answered. */
-  async runQuestionSet(served) {
-    requireAllCollections(served)
-    const { env, path, body } = served
+  async runQuestionSet({ env, path, body }) {
     const set = await getSet(env, path.name)
     if (body.asks) await requirePresent(env, body.asks)
     const run = await beginRun(env, set, body.asks)
@@ -77,24 +63,20 @@ export const questionSets = {
   },
 
   /** Goes on with a run, unless somebody does. */
-  async stepQuestionRun(served) {
-    requireAllCollections(served)
-    const { env, path } = served
+  async stepQuestionRun({ env, path }) {
     const run = await getRun(env, path.name, path.id)
     if (run.ended_at === undefined) askOn(env, path.name)
     return run
   },
 
-  getQuestionRun(served) {
-    requireAllCollections(served)
-    return getRun(served.env, served.path.name, served.path.id)
-  },
+  getQuestionRun: ({ env, path }) => getRun(env, path.name, path.id),
 
   /** Ends a run that goes on. */
-  endQuestionRun(served) {
-    requireAllCollections(served)
-    return endRun(served.env, served.path.name, served.path.id)
-  },
+  endQuestionRun: ({ env, path }) => endRun(env, path.name, path.id),
+})
+
+export const questionSets = {
+  ...ofSets,
 
   /** An import has ended: the sets that ask about its collection are due. */
   async noteImport({ env, access, record, body }) {

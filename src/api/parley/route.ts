@@ -45,6 +45,21 @@ export type Handlers = {
   [Name in keyof Operations]: (served: Serving<Name>) => Promise<Answered> | Answered
 }
 
+/** Handlers whose key is checked once more, before they run. @param require throws for a key that may not */
+export function guarded<Guarded extends Partial<Handlers>>(
+  require: (served: Served<Operation>) => void,
+  handlers: Guarded,
+): Guarded {
+  const checked = Object.entries(handlers).map(([name, handle]) => [
+    name,
+    (served: never) => {
+      require(served)
+      return handle(served)
+    },
+  ])
+  return Object.fromEntries(checked)
+}
+
 export const routeOf = <O extends Operation>(
   operation: O,
   handle: (served: Served<O>) => Promise<Answered> | Answered,

@@ -22,8 +22,26 @@ export const described = <S extends Any>(schema: S, description: string) =>
 export const maybe = <S extends Any>(schema: S, description: string) =>
   v.optional(described(schema, description))
 
+/** The same, with what an absent value means. */
+const usually = <S extends Any, const Usual extends v.Default<S, undefined>>(
+  schema: S,
+  description: string,
+  usual: Usual,
+) => v.optional(described(schema, description), usual)
+
 /** A text that is not empty. @param most characters */
 export const Text = (most: number) => v.pipe(v.string(), v.minLength(1), v.maxLength(most))
+/** One that may be. */
+const UpTo = (most: number) => v.pipe(v.string(), v.maxLength(most))
+const Matching = (pattern: RegExp, fault: string) => v.pipe(v.string(), v.regex(pattern, fault))
+/** A text of more than spaces. @param what is expected */
+const Said = (most: number, what: string) =>
+  v.pipe(v.string(), v.regex(/\S/, `Expected ${what}.`), v.maxLength(most))
+const Url = (most: number, fault?: string) => v.pipe(v.string(), v.maxLength(most), v.url(fault))
+const Integer = (least: number, most: number) =>
+  v.pipe(v.number(), v.integer(), v.minValue(least), v.maxValue(most))
+const Some = <S extends Any>(item: S, most: number) =>
+  v.pipe(v.array(item), v.minLength(1), v.maxLength(most))
 
 /** No id is longer than this: longer ones are not looked up. */
 const LONGEST_ID = 512
@@ -48,11 +66,11 @@ const Question = once(() =>
 /** What is searched: one of the two. */
 const searched = once(() => ({
   collections: maybe(
-    v.pipe(v.array(CollectionName()), v.minLength(1), v.maxLength(MOST_SEARCHES)),
+    Some(CollectionName(), MOST_SEARCHES),
     'Collections to search with what they have: all indexed text, and vectors where there are any',
   ),
   searches: maybe(
-    v.pipe(v.array(Search()), v.minLength(1), v.maxLength(MOST_SEARCHES)),
+    Some(Search(), MOST_SEARCHES),
     'Searches with parameters of their own, in place of `collections`',
   ),
 }))
@@ -70,7 +88,7 @@ const Files = once(() =>
       v.array(
         v.strictObject({
           name: Text(LONGEST_FILE_NAME),
-          type: maybe(v.pipe(v.string(), v.maxLength(255)), 'Media type, such as `text/markdown`'),
+          type: maybe(UpTo(255), 'Media type, such as `text/markdown`'),
           text: v.optional(v.string()),
           data: maybe(
             v.pipe(
@@ -125,7 +143,7 @@ const Decisions = once(() =>
     v.union([
       v.boolean(),
       v.strictObject({
-        result: v.pipe(v.string(), v.maxLength(64_000)),
+        result: UpTo(64_000),
         failed: v.optional(v.literal(true)),
       }),
     ]),
@@ -164,7 +182,7 @@ export const AskAssistant = once(() =>
 export const UserHeader = once(() =>
   v.object({
     'x-typesense-user-id': maybe(
-      v.pipe(v.string(), v.maxLength(LONGEST_USER)),
+      UpTo(LONGEST_USER),
       'The user on whose behalf the key asks: a label, unless the key fixes the user',
     ),
     'x-parley-visitor': v.optional(
@@ -191,9 +209,7 @@ export const AskHeaders = once(() =>
 )
 
 /** `<turn>.<seq>`: the id of an event. */
-const Position = once(() =>
-  v.pipe(v.string(), v.regex(/^\d{1,9}\.\d{1,9}$/, 'Expected an event id of the form <turn>.<seq>.')),
-)
+const Position = once(() => Matching(/^\d{1,9}\.\d{1,9}$/, 'Expected an event id of the form <turn>.<seq>.'))
 
 export const EventsQuery = once(() =>
   v.object({
@@ -239,14 +255,14 @@ const flag = (what: string) =>
 
 export const ListQuery = once(() =>
   v.object({
-    user_id: maybe(v.pipe(v.string(), v.maxLength(LONGEST_USER)), 'Only those of this user'),
+    user_id: maybe(UpTo(LONGEST_USER), 'Only those of this user'),
     mine: v.optional(
       flag(
         "Only those that were begun with the same key and the same secret in `X-Parley-Visitor`, or by the key's user",
       ),
     ),
     limit: v.optional(limit('Conversations on a page', PAGE)),
-    cursor: maybe(v.pipe(v.string(), v.maxLength(1_024)), '`next_cursor` of the page before'),
+    cursor: maybe(UpTo(1_024), '`next_cursor` of the page before'),
     q: maybe(
       Text(LONGEST_SEARCH),
       'Words that a question and its answer contain, or begin with. The latest 5,000 turns that match are looked at',
@@ -287,7 +303,7 @@ const LONGEST_TITLE = 200
 
 export const Rename = once(() =>
   v.strictObject({
-    title: v.pipe(v.string(), v.regex(/\S/, 'Expected a title.'), v.maxLength(LONGEST_TITLE)),
+    title: Said(LONGEST_TITLE, 'a title'),
   }),
 )
 
@@ -308,11 +324,8 @@ export const Feedback = once(() =>
   v.pipe(
     v.strictObject({
       rating: v.optional(v.picklist(['up', 'down'], 'Expected `up` or `down`.')),
-      score: maybe(
-        v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(5)),
-        'Where there is no `rating`, 4 and 5 count as `up`, 1 and 2 as `down`',
-      ),
-      comment: v.optional(v.pipe(v.string(), v.maxLength(LONGEST_COMMENT))),
+      score: maybe(Integer(1, 5), 'Where there is no `rating`, 4 and 5 count as `up`, 1 and 2 as `down`'),
+      comment: v.optional(UpTo(LONGEST_COMMENT)),
       reasons: maybe(
         v.pipe(v.array(Text(LONGEST_REASON)), v.maxLength(MOST_REASONS)),
         'Words of your own, such as `wrong` or `slow`',
@@ -346,7 +359,7 @@ export const UsageQuery = once(() =>
   v.object({
     from: v.optional(day('The first day, in UTC. Absent: 29 days before the last')),
     to: v.optional(day('The last day. Absent: today')),
-    key: maybe(v.pipe(v.string(), v.maxLength(LONGEST_ID)), 'Only of this key: its id, or `admin`'),
+    key: maybe(UpTo(LONGEST_ID), 'Only of this key: its id, or `admin`'),
     model: maybe(Id(), 'Only of this conversation model'),
     limit: v.optional(number(1, MOST_USAGE, { default: MOST_USAGE, description: 'Rows in the answer' })),
     offset: v.optional(number(0, FURTHEST_ROW, { default: 0, description: 'Rows to leave out' })),
@@ -356,7 +369,7 @@ export const UsageQuery = once(() =>
 export const ReconcileQuery = once(() =>
   v.object({
     collection: described(CollectionName(), 'The one whose vectors are compared'),
-    after: maybe(v.pipe(v.string(), v.maxLength(LONGEST_ID)), '`after` of the last answer'),
+    after: maybe(UpTo(LONGEST_ID), '`after` of the last answer'),
   }),
 )
 
@@ -370,25 +383,15 @@ const SHORTEST = 5
 const MOST_PAGES = 5_000
 
 const SourceName = once(() =>
-  v.pipe(
-    v.string(),
-    v.regex(/^[a-zA-Z0-9._-]{1,128}$/, 'Expected 1 to 128 letters, digits, dots, hyphens and underscores.'),
-  ),
+  Matching(/^[a-zA-Z0-9._-]{1,128}$/, 'Expected 1 to 128 letters, digits, dots, hyphens and underscores.'),
 )
 
 export const SourcePath = once(() => v.object({ name: SourceName() }))
 
-const Whole = (least: number, most: number, description: string) =>
-  described(v.pipe(v.number(), v.integer(), v.minValue(least), v.maxValue(most)), description)
-
 export const SourceBody = once(() =>
   v.strictObject({
     url: described(
-      v.pipe(
-        v.string(),
-        v.maxLength(LONGEST_URL),
-        v.url('Expected the address of a website, a bucket or an archive.'),
-      ),
+      Url(LONGEST_URL, 'Expected the address of a website, a bucket or an archive.'),
       'Where the site begins: pages below it are read, those of its sitemaps, else those that links lead to. Or `r2://NAME/FOLDER/` of the bucket that is bound as BUCKET_NAME, or a Git archive (`.tar.gz`, `.tgz`), with `#FOLDER` for a part of it',
     ),
     base_url: maybe(
@@ -400,18 +403,17 @@ export const SourceBody = once(() =>
       'Where the files of a bucket or an archive are read on the web. Those of GitHub and GitLab have the pages of their repository without it',
     ),
     collection: described(CollectionName(), 'It is made where there is none'),
-    every_minutes: v.optional(
-      Whole(SHORTEST, 4 * WEEK, 'From the beginning of a run to that of the next'),
+    every_minutes: usually(
+      Integer(SHORTEST, 4 * WEEK),
+      'From the beginning of a run to that of the next',
       1_440,
     ),
-    prune: v.optional(
-      described(
-        v.boolean(),
-        'Whether the documents of a page that answers 404 or 410, or of a file that is gone, are removed',
-      ),
+    prune: usually(
+      v.boolean(),
+      'Whether the documents of a page that answers 404 or 410, or of a file that is gone, are removed',
       false,
     ),
-    max_pages: v.optional(Whole(1, MOST_PAGES, 'More are not read'), 1_000),
+    max_pages: usually(Integer(1, MOST_PAGES), 'More are not read', 1_000),
     embedding: maybe(v.pipe(v.string(), v.minLength(1)), 'Makes the vectors, for a collection that is made'),
   }),
 )
@@ -423,7 +425,7 @@ export const BackupPath = once(() => v.object({ kind: v.picklist(BACKUP_KINDS) }
 
 export const BackupQuery = once(() =>
   v.object({
-    after: maybe(v.pipe(v.string(), v.maxLength(LONGEST_POSITION)), '`next` of the last answer'),
+    after: maybe(UpTo(LONGEST_POSITION), '`next` of the last answer'),
   }),
 )
 
@@ -464,22 +466,16 @@ const LONGEST_OFFERED = 500
 const FieldName = once(() => Text(256))
 
 export const ToolName = once(() =>
-  v.pipe(
-    v.string(),
-    v.regex(
-      /^[a-z][a-z0-9_]{0,31}$/,
-      'Expected up to 32 lower-case letters, digits and underscores, a letter first.',
-    ),
+  Matching(
+    /^[a-z][a-z0-9_]{0,31}$/,
+    'Expected up to 32 lower-case letters, digits and underscores, a letter first.',
   ),
 )
 /** Tools that are not stored (tools/tool.ts). */
 const BUILT_IN_TOOLS = ['search', 'document'] as const
 
 export const AssistantName = once(() =>
-  v.pipe(
-    v.string(),
-    v.regex(/^[a-z0-9-]{1,64}$/, 'Expected 1 to 64 lower-case letters, digits and hyphens.'),
-  ),
+  Matching(/^[a-z0-9-]{1,64}$/, 'Expected 1 to 64 lower-case letters, digits and hyphens.'),
 )
 
 export const AssistantPath = once(() => v.object({ name: AssistantName() }))
@@ -505,35 +501,28 @@ export const FindQuery = once(() =>
 export const HandoverPath = once(() => v.object({ assistant: v.string(), id: v.string() }))
 
 const TimeOfDay = once(() =>
-  v.pipe(v.string(), v.regex(/^(?:[01]\d|2[0-3]):[0-5]\d$|^24:00$/, 'Expected a time such as `09:00`.')),
+  Matching(/^(?:[01]\d|2[0-3]):[0-5]\d$|^24:00$/, 'Expected a time such as `09:00`.'),
 )
 
 export const assistantEntries = once(() => ({
   model: described(Id(), 'Id of the conversation model'),
   ...searched(),
   system_prompt: maybe(
-    v.pipe(v.string(), v.maxLength(LONGEST_PROMPT)),
+    UpTo(LONGEST_PROMPT),
     "In the place of the model's own. Absent, where the model has none: instructions to answer from the documents alone",
   ),
-  questions: v.optional(
-    described(
-      v.pipe(v.array(Text(LONGEST_OFFERED)), v.maxLength(MOST_OFFERED)),
-      'Questions that a page can offer before anything was asked',
-    ),
+  questions: usually(
+    v.pipe(v.array(Text(LONGEST_OFFERED)), v.maxLength(MOST_OFFERED)),
+    'Questions that a page can offer before anything was asked',
     [],
   ),
-  overrides: v.optional(described(v.array(v.picklist(OVERRIDES)), 'What a request may change'), [
-    ...SAFE_OVERRIDES,
-  ]),
+  overrides: usually(v.array(v.picklist(OVERRIDES)), 'What a request may change', [...SAFE_OVERRIDES]),
   allowed_origins: maybe(
     v.pipe(
       v.array(
-        v.pipe(
-          v.string(),
-          v.regex(
-            ORIGIN_PATTERN,
-            'Expected an origin such as `https://shop.example` or `https://*.shop.example`.',
-          ),
+        Matching(
+          ORIGIN_PATTERN,
+          'Expected an origin such as `https://shop.example` or `https://*.shop.example`.',
         ),
       ),
       v.minLength(1),
@@ -547,16 +536,19 @@ export const assistantEntries = once(() => ({
   ),
   title_field: maybe(FieldName(), "The field with a source's title"),
   url_field: maybe(FieldName(), "The field with a source's address"),
-  category_field: v.optional(
-    described(FieldName(), 'The field that `include_category` and `exclude_category` are about'),
+  category_field: usually(
+    FieldName(),
+    'The field that `include_category` and `exclude_category` are about',
     'category',
   ),
-  followups: v.optional(
-    described(v.boolean(), 'Whether next questions are suggested where the request does not say'),
+  followups: usually(
+    v.boolean(),
+    'Whether next questions are suggested where the request does not say',
     false,
   ),
-  followup_style: v.optional(
-    described(v.picklist(['list', 'inline']), 'Beside the answer, or in its text too, as `<<Question?>>`'),
+  followup_style: usually(
+    v.picklist(['list', 'inline']),
+    'Beside the answer, or in its text too, as `<<Question?>>`',
     'list',
   ),
   attachments: maybe(
@@ -598,11 +590,11 @@ export const assistantEntries = once(() => ({
           'Opened by the button',
         ),
         webhook: maybe(
-          v.pipe(v.string(), v.maxLength(2_000), v.url()),
+          Url(2_000),
           'Gets what the form says, with the conversation. Its host has to be among ALLOWED_HOSTS',
         ),
         after: maybe(
-          v.pipe(v.number(), v.integer(), v.minValue(1), v.maxValue(10)),
+          Integer(1, 10),
           'Answers declined in a row after which it is offered. Absent: the button alone',
         ),
         hours: maybe(
@@ -626,11 +618,9 @@ export const assistantEntries = once(() => ({
     ),
     'How a visitor reaches people',
   ),
-  strict: v.optional(
-    described(
-      v.boolean(),
-      'Whether what is not understood or not allowed is refused rather than passed over with a note',
-    ),
+  strict: usually(
+    v.boolean(),
+    'Whether what is not understood or not allowed is refused rather than passed over with a note',
     false,
   ),
 }))
@@ -638,11 +628,8 @@ export const assistantEntries = once(() => ({
 /** What a person says, and who. */
 export const Reply = once(() =>
   v.strictObject({
-    author: described(
-      v.pipe(v.string(), v.regex(/\S/, 'Expected a name.'), v.maxLength(100)),
-      'The name that is shown',
-    ),
-    message: v.pipe(v.string(), v.regex(/\S/, 'Expected a message.'), v.maxLength(10_000)),
+    author: described(Said(100, 'a name'), 'The name that is shown'),
+    message: Said(10_000, 'a message'),
   }),
 )
 
@@ -650,10 +637,10 @@ export const Reply = once(() =>
 export const HandoverBody = once(() =>
   v.strictObject({
     contact: described(
-      v.pipe(v.string(), v.regex(/\S/, 'Expected an address or a number.'), v.maxLength(320)),
+      Said(320, 'an address or a number'),
       'How to reach whoever asks: an address or a number',
     ),
-    message: v.optional(described(v.pipe(v.string(), v.maxLength(4_000)), 'What they want'), ''),
+    message: usually(UpTo(4_000), 'What they want', ''),
   }),
 )
 
@@ -667,18 +654,16 @@ export const ToolPath = once(() =>
 )
 
 const ARGUMENT = '`$' + '{parameters.NAME}`'
-const Address = once(() => v.pipe(v.string(), v.maxLength(2_000)))
+const Address = once(() => UpTo(2_000))
 const PARAMETERS_WHAT = 'The JSON Schema of its arguments: an object. Absent: it takes none'
 
 export const toolEntries = once(() => ({
   title: maybe(Text(100), 'What it does, for visitors: `Book a table`. Absent: its name'),
   description: maybe(Text(2_000), 'What it does and when to call it, for the model. Not of `mcp`'),
   parameters: maybe(v.record(v.string(), v.unknown()), PARAMETERS_WHAT),
-  leave: v.optional(
-    described(
-      v.picklist(['each', 'once', 'never']),
-      "When the visitor's leave is asked for: before each call, until it is given in a conversation, or never. `never` is for what changes nothing: a GET, and what an MCP server marks as read-only",
-    ),
+  leave: usually(
+    v.picklist(['each', 'once', 'never']),
+    "When the visitor's leave is asked for: before each call, until it is given in a conversation, or never. `never` is for what changes nothing: a GET, and what an MCP server marks as read-only",
     'each',
   ),
   http: maybe(
@@ -688,20 +673,14 @@ export const toolEntries = once(() => ({
         Address(),
         `With ${ARGUMENT} for an argument, behind its host. The host has to be among ALLOWED_HOSTS`,
       ),
-      body: maybe(
-        v.pipe(v.string(), v.maxLength(20_000)),
-        `JSON with ${ARGUMENT}. Absent: the arguments as an object`,
-      ),
+      body: maybe(UpTo(20_000), `JSON with ${ARGUMENT}. Absent: the arguments as an object`),
     }),
     'An HTTP request',
   ),
   mcp: maybe(
     v.strictObject({
       url: described(Address(), 'Of an MCP server (streamable HTTP). Its host has to be among ALLOWED_HOSTS'),
-      tools: maybe(
-        v.pipe(v.array(Text(128)), v.minLength(1), v.maxLength(32)),
-        'Names of its tools. Absent: all, 32 at most',
-      ),
+      tools: maybe(Some(Text(128), 32), 'Names of its tools. Absent: all, 32 at most'),
     }),
     'Tools of an MCP server, as it describes them now',
   ),
@@ -710,7 +689,7 @@ export const toolEntries = once(() => ({
     "A function that the visitor's page runs: the widget's `tools`, `useChat`, AG-UI",
   ),
   headers: maybe(
-    v.record(v.string(), v.pipe(v.string(), v.maxLength(4_096))),
+    v.record(v.string(), UpTo(4_096)),
     'Sent with each request. Their values are sealed, and shown masked',
   ),
 }))
@@ -764,14 +743,11 @@ export const WebhookPath = once(() => v.object({ name: WebhookName() }))
 export const WebhookBody = once(() =>
   v.strictObject({
     url: described(
-      v.pipe(v.string(), v.maxLength(2_000), v.url('Expected an address.')),
+      Url(2_000, 'Expected an address.'),
       'Where messages are posted. Its host has to be among ALLOWED_HOSTS',
     ),
     events: described(v.pipe(v.array(v.picklist(EVENTS)), v.minLength(1)), 'What it is told of'),
-    new_secret: v.optional(
-      described(v.boolean(), 'Whether a webhook that is stored already gets another secret'),
-      false,
-    ),
+    new_secret: usually(v.boolean(), 'Whether a webhook that is stored already gets another secret', false),
   }),
 )
 

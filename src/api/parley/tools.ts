@@ -9,7 +9,7 @@ import { requireAllowed } from '../../models/egress'
 import { listMcpTools, requireCallable } from '../../tools/call'
 import { deleteTool, getTool, listTools, putTool, unmasked } from '../../tools/tool'
 import { requireSchema } from '../../turn/form'
-import type { Handlers, Serving } from './route'
+import { guarded, type Serving } from './route'
 
 /** Headers of credentials, which a tool has itself, where models have properties for them. */
 const CREDENTIALS = ['authorization', 'api-key', 'x-api-key', 'x-goog-api-key', 'cookie']
@@ -42,14 +42,10 @@ async function mcpTools(
   return { url, tools }
 }
 
-export const tools = {
-  async listTools(served) {
-    requireAllCollections(served)
-    return { tools: await listTools(served.env) }
-  },
+export const tools = guarded(requireAllCollections, {
+  listTools: async ({ env }) => ({ tools: await listTools(env) }),
 
   async putTool(served) {
-    requireAllCollections(served)
     const { env, path, body } = served
     const { headers: given = {}, mcp, http, parameters, ...tool } = body
     const headers = await unmasked(env, path.name, (http ?? mcp)?.url ?? '', given)
@@ -66,13 +62,6 @@ export const tools = {
     return putTool(env, path.name, stored, headers)
   },
 
-  getTool(served) {
-    requireAllCollections(served)
-    return getTool(served.env, served.path.name)
-  },
-
-  deleteTool(served) {
-    requireAllCollections(served)
-    return deleteTool(served.env, served.path.name)
-  },
-} satisfies Partial<Handlers>
+  getTool: ({ env, path }) => getTool(env, path.name),
+  deleteTool: ({ env, path }) => deleteTool(env, path.name),
+})

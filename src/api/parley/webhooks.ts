@@ -3,46 +3,7 @@ import { requireAdmin } from '../../auth/access'
 import { type Delivery, listDeliveries } from '../../db/deliveries'
 import { sendAgain, sendDue } from '../../webhooks/send'
 import { deleteWebhook, listWebhooks, putWebhook, testWebhook } from '../../webhooks/webhooks'
-import type { Handlers } from './route'
-
-const DOES = 'registers webhooks and sees what they are told'
-
-export const webhooks = {
-  async listWebhooks({ env, access }) {
-    requireAdmin(access, DOES)
-    return { webhooks: await listWebhooks(env) }
-  },
-
-  putWebhook({ env, access, path, body }) {
-    requireAdmin(access, DOES)
-    return putWebhook(env, path.name, body)
-  },
-
-  deleteWebhook({ env, access, path }) {
-    requireAdmin(access, DOES)
-    return deleteWebhook(env, path.name)
-  },
-
-  async testWebhook({ env, access, path }) {
-    requireAdmin(access, DOES)
-    return shown(await testWebhook(env, path.name))
-  },
-
-  async listDeliveries({ env, access, query }) {
-    requireAdmin(access, DOES)
-    return { deliveries: (await listDeliveries(env.DB, query.limit, query.before)).map(shown) }
-  },
-
-  sendDeliveries({ env, access }) {
-    requireAdmin(access, DOES)
-    return sendDue(env)
-  },
-
-  async sendDelivery({ env, access, path }) {
-    requireAdmin(access, DOES)
-    return shown(await sendAgain(env, path.id))
-  },
-} satisfies Partial<Handlers>
+import { guarded } from './route'
 
 const shown = ({ id, webhook, event, tries, ...row }: Delivery) => ({
   id,
@@ -56,4 +17,18 @@ const shown = ({ id, webhook, event, tries, ...row }: Delivery) => ({
   created_at: row.createdAt,
   ...(row.nextAt !== null && { next_at: row.nextAt }),
   ...(row.deliveredAt !== null && { delivered_at: row.deliveredAt }),
+})
+
+const DOES = 'registers webhooks and sees what they are told'
+
+export const webhooks = guarded(({ access }) => requireAdmin(access, DOES), {
+  listWebhooks: async ({ env }) => ({ webhooks: await listWebhooks(env) }),
+  putWebhook: ({ env, path, body }) => putWebhook(env, path.name, body),
+  deleteWebhook: ({ env, path }) => deleteWebhook(env, path.name),
+  testWebhook: async ({ env, path }) => shown(await testWebhook(env, path.name)),
+  listDeliveries: async ({ env, query }) => ({
+    deliveries: (await listDeliveries(env.DB, query.limit, query.before)).map(shown),
+  }),
+  sendDeliveries: ({ env }) => sendDue(env),
+  sendDelivery: async ({ env, path }) => shown(await sendAgain(env, path.id)),
 })

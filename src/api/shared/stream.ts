@@ -1,4 +1,5 @@
 /** Reads the events that a Conversation object streams, and streams the reply that a protocol makes of them. */
+import type { Answering } from '../../conversation/ask'
 import { coded, type Failure } from '../../errors'
 import { settlesWithin } from '../../lib/waiting'
 import { errorOf, interrupted, interruptionOf, searchFailed } from '../../turn/errors'
@@ -14,7 +15,7 @@ import {
   type Wording,
 } from '../../turn/events'
 import { allFailed, emptyTurn, eventsOf, fold, type Turn } from '../../turn/fold'
-import { failureOf } from '../http/deliver'
+import { deliver, failureOf } from '../http/deliver'
 
 // =============================================================================
 // Reads the events that a Conversation object streams: lines of JSON.
@@ -271,6 +272,28 @@ export async function wholeTurn(read: EventReader): Promise<Turn> {
       if (event.type === 'done') return turn
     }
   }
+}
+
+/** An answer that has begun. `unnamed`: its reply does not name the conversation */
+type Begun = Answering & { unnamed?: boolean | undefined }
+
+const nameOf = ({ conversationId, unnamed }: Begun): Record<string, string> =>
+  unnamed ? {} : { 'x-parley-conversation-id': conversationId }
+
+const readerOf = ({ events, resume, words }: Answering): EventReader => chatReader(events, resume, words)
+
+/** Streams an answer that has begun. @throws ApiError as `streamTurn` */
+export const streamAnswer = (
+  answering: Begun,
+  encoder: TurnEncoder,
+  { headers, ...streaming }: Omit<Streaming, 'headers'> & Partial<Pick<Streaming, 'headers'>>,
+): Promise<Response> =>
+  streamTurn(readerOf(answering), encoder, { ...streaming, headers: { ...nameOf(answering), ...headers } })
+
+/** Waits for an answer that has begun. @param write the reply's JSON @throws ApiError as `wholeTurn` */
+export async function wholeAnswer(answering: Begun, write: (turn: Turn) => unknown): Promise<Response> {
+  const turn = await wholeTurn(readerOf(answering))
+  return deliver(write(turn), nameOf(answering), answering.delivery(turn.turn))
 }
 
 /** Encodes a log of one turn. The stream ends with the turn. */

@@ -1,7 +1,7 @@
 /** Collections and aliases. */
 import { ADMIN } from '../../auth/access'
 import { requireCollections } from '../../auth/authenticate'
-import type { DocumentStore } from '../../engines/port'
+import { type DocumentStore, steps } from '../../engines/port'
 import { ApiError, badRequest, forbidden, plainFailure, unwrap } from '../../errors'
 import { rest } from '../../lib/waiting'
 import * as registry from '../../registry/collections'
@@ -93,10 +93,7 @@ async function alter(call: Call): Promise<object> {
     return registry.switchCollections(env, name, body.switch_with)
   }
   const echo = unwrap(await collection.alter(body, originOf(call.record)))
-  for (let done = false; !done; ) {
-    done = (await collection.reindex(originOf(call.record))).done
-    if (!done) await rest()
-  }
+  for await (const { done } of steps(() => collection.reindex(originOf(call.record)))) if (!done) await rest()
   registry.forgetNames()
   return echo
 }

@@ -1,5 +1,5 @@
 /** Documents: one by one, by filter, and imported line by line. */
-import type { DocumentStore } from '../../engines/port'
+import { type DocumentStore, steps } from '../../engines/port'
 import { badRequest, unwrap } from '../../errors'
 import { Pauses, pause } from '../../lib/waiting'
 import { findCollection } from '../../registry/collections'
@@ -57,16 +57,9 @@ async function patchDocuments({ env, request, path, query, access, record }: Cal
   const collection = await openCollection(env, path.collection!)
   const scope = { ...(await joinScope(env, access, query)), ...originOf(record) }
   const body = await readText(request)
-  let updated = 0
+  const step = (after: number) => collection.updateWhere(filterBy, body, after, scope, dirty).then(unwrap)
   // An empty filter names no document; `*` names all.
-  let done = filterBy === ''
-  for (let after = 0; !done; ) {
-    const step = unwrap(await collection.updateWhere(filterBy, body, after, scope, dirty))
-    updated += step.count
-    after = step.cursor
-    done = step.done
-  }
-  return { num_updated: updated }
+  return { num_updated: filterBy === '' ? 0 : await counted(steps(step)) }
 }
 
 async function deleteDocuments({ env, path, query, access, record }: Call): Promise<object> {
@@ -80,31 +73,25 @@ async function deleteDocuments({ env, path, query, access, record }: Call): Prom
   }
   const collection = await openCollection(env, path.collection!)
   const scope = { ...(await joinScope(env, access, query)), ...originOf(record) }
-  const total: Step = { count: 0, done: filterBy === '', documents: [], ids: [] }
-  for (let after = 0; !total.done; ) {
-    const step = unwrap(await collection.removeWhere(filterBy, { ...options, after }, scope))
-    after = step.cursor
-    total.count += step.count
-    total.done = step.done
-    total.documents!.push(...(step.documents ?? []))
-    total.ids!.push(...(step.ids ?? []))
-  }
+  const step = (after: number) => collection.removeWhere(filterBy, { ...options, after }, scope).then(unwrap)
+  const removed: Step[] = []
+  if (filterBy !== '') for await (const taken of steps(step)) removed.push(taken)
   return {
-    num_deleted: total.count,
-    ...(options.returnDocuments && { documents: total.documents }),
-    ...(options.returnIds && { ids: total.ids }),
+    num_deleted: await counted(removed),
+    ...(options.returnDocuments && { documents: removed.flatMap(({ documents = [] }) => documents) }),
+    ...(options.returnIds && { ids: removed.flatMap(({ ids = [] }) => ids) }),
   }
 }
 
-async function truncate(collection: DocumentStore, origin: Origin): Promise<object> {
-  let deleted = 0
-  for (let done = false; !done; ) {
-    const step = await collection.truncate(origin)
-    deleted += step.count
-    done = step.done
-  }
-  return { num_deleted: deleted }
+async function counted(taken: AsyncIterable<Step> | Iterable<Step>): Promise<number> {
+  let all = 0
+  for await (const { count } of taken) all += count
+  return all
 }
+
+const truncate = async (collection: DocumentStore, origin: Origin): Promise<object> => ({
+  num_deleted: await counted(steps(() => collection.truncate(origin))),
+})
 
 function requireFilter(filterBy: string | undefined): string {
   if (filterBy === undefined) throw badRequest('Parameter `filter_by` must be provided.')

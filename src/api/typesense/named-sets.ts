@@ -163,26 +163,28 @@ export const searchSetRoutes: Route[] = [
   route('PUT', PRESET, 'presets:upsert', ({ env, request, path }) =>
     hintingBody(request, NEEDED.preset, (body) => sets.putPreset(env, path.name!, body)),
   ),
-  route('GET', '/presets', 'presets:list', async ({ env }) => ({ presets: await sets.listPresets(env) })),
+  route('GET', '/presets', 'presets:list', async ({ env }) => ({
+    presets: (await sets.presets.list(env)).map(({ id: name, value }) => ({ name, value })),
+  })),
   route('GET', PRESET, 'presets:get', async ({ env, path: { name = '' } }) => ({
     name,
-    value: await sets.getPreset(env, name),
+    value: await sets.presets.get(env, name),
   })),
   route('DELETE', PRESET, 'presets:delete', async ({ env, path: { name = '' } }) => ({
     name,
-    value: await sets.deletePreset(env, name),
+    value: await sets.presets.delete(env, name),
   })),
   route('PUT', STOPWORDS, 'stopwords:upsert', ({ env, request, path }) =>
     hintingBody(request, NEEDED.stopwords, (body) => sets.putStopwords(env, path.name!, body)),
   ),
   route('GET', '/stopwords', 'stopwords:list', async ({ env }) => ({
-    stopwords: await sets.listStopwords(env),
+    stopwords: (await sets.stopwordSets.list(env)).map(({ id, value }) => ({ id, ...value })),
   })),
-  route('GET', STOPWORDS, 'stopwords:get', async ({ env, path }) => ({
-    stopwords: await sets.getStopwords(env, path.name!),
+  route('GET', STOPWORDS, 'stopwords:get', async ({ env, path: { name: id = '' } }) => ({
+    stopwords: { id, ...(await sets.stopwordSets.get(env, id)) },
   })),
-  route('DELETE', STOPWORDS, 'stopwords:delete', async ({ env, path }) => {
-    await sets.deleteStopwords(env, path.name!)
-    return { id: path.name }
+  route('DELETE', STOPWORDS, 'stopwords:delete', async ({ env, path: { name: id = '' } }) => {
+    await sets.stopwordSets.delete(env, id)
+    return { id }
   }),
 ]

@@ -11,7 +11,7 @@ import {
 import { ApiError, badRequest, failed, forbidden } from '../../errors'
 import { mapFew } from '../../lib/few'
 import { parseExact } from '../../lib/json'
-import { getPreset } from '../../registry/named-sets'
+import { presets } from '../../registry/named-sets'
 import { isObject } from '../../search/schema/values'
 import type { SearchParameters, SearchResult } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
@@ -182,7 +182,7 @@ function textOf(reply: WrittenReply): string {
 async function presetBody({ env, request, query, record }: OpenCall, body: unknown): Promise<unknown> {
   const key = typesenseKey(request, query)
   if (!(await authenticate(env, key, record.address))) throw forbidden()
-  const preset = await getPreset(env, query.preset!)
+  const preset = await presets.get(env, query.preset!)
   if (!('searches' in preset)) return body
   delete query.preset
   return preset

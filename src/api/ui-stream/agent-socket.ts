@@ -16,7 +16,9 @@
 import { Prefetch } from '../../conversation/prefetch'
 import { CountingObject } from '../../durable/counting-object'
 import { ApiError, badRequest, type Failure } from '../../errors'
+import { tryJson } from '../../lib/json'
 import { pause } from '../../lib/waiting'
+import { isObject } from '../../search/schema/values'
 import { enter, leave } from '../http/admit-turn'
 import { parseQuery } from '../http/body'
 import { openParties } from '../http/chat-names'
@@ -331,13 +333,8 @@ export class AgentSocket extends CountingObject {
 
 /** @returns undefined for anything but a JSON object */
 function readMessage(data: unknown): Given | undefined {
-  if (typeof data !== 'string') return undefined
-  try {
-    const given: unknown = JSON.parse(data)
-    return typeof given === 'object' && given !== null && !Array.isArray(given) ? (given as Given) : undefined
-  } catch {
-    return undefined
-  }
+  const given = typeof data === 'string' ? tryJson(data) : undefined
+  return isObject(given) ? (given as Given) : undefined
 }
 
 /** The message of a refused request. */

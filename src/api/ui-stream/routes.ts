@@ -34,7 +34,7 @@ import {
 } from '../shared/assistant'
 import { overrideRights, planOverrides } from '../shared/overrides'
 import { linkedAnswer, sourcesOf } from '../shared/sources'
-import { chatReader, streamTurn } from '../shared/stream'
+import { streamAnswer, streamTurn } from '../shared/stream'
 import {
   calledPart,
   metadataOf,
@@ -70,7 +70,7 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
   const rights = overrideRights(assistant, access.owner === 'admin')
   const { changes, suggests } = planOverrides(asked.overrides, rights)
   const resumed = goesOn && (await resumption(parties, goesOn))
-  const { conversationId, events, words, resume } = await inChat(
+  const answering = await inChat(
     parties,
     () => {
       if (resumed) return findChat(parties, resumed.conversationId)
@@ -101,25 +101,15 @@ async function answer(call: OpenCall, isText: boolean): Promise<Response> {
     },
   )
   if (isText) {
-    return streamTurn(chatReader(events, resume, words), textEncoder, {
+    return streamAnswer(answering, textEncoder, {
       // A proxy that compresses text would hold it back until there is enough of it.
-      headers: {
-        'content-type': TEXT,
-        'content-encoding': 'identity',
-        'x-parley-conversation-id': conversationId,
-      },
+      headers: { 'content-type': TEXT, 'content-encoding': 'identity' },
       opensAt: 'text',
       heartbeat: '',
     })
   }
-  return streamTurn(
-    chatReader(events, resume, words),
-    uiStreamEncoder({ fields: assistant, citations, message: goesOn?.id }),
-    {
-      headers: { ...VERSION, 'x-parley-conversation-id': conversationId },
-      opensAt: 'event',
-    },
-  )
+  const encoder = uiStreamEncoder({ fields: assistant, citations, message: goesOn?.id })
+  return streamAnswer(answering, encoder, { headers: VERSION, opensAt: 'event' })
 }
 
 /** What the message names whose calls the client has decided about. @throws ApiError 400, 404 */

@@ -7,6 +7,7 @@
 
 import * as v from 'valibot'
 import { ApiError, attempt, badRequest, coded, collectionGone, type Outcome } from '../../errors'
+import { tryJson } from '../../lib/json'
 import { namesOf } from '../../lib/nearest'
 import { once } from '../../lib/once'
 import { project } from '../../search/documents/store'
@@ -29,7 +30,7 @@ import {
   ofCluster,
   pathSegment,
   plainField,
-  Searches,
+  StoreElsewhere,
 } from '../cluster'
 import { type Connection, type StoredEngine, shownEngine } from '../config'
 import type { DocumentStore } from '../port'
@@ -87,14 +88,9 @@ const MANAGED_THERE =
   'Documents of an AI Search collection are managed in AI Search: in its bucket, its website, or by its items.'
 const managedThere = async () => ({ ok: false as const, error: { status: 400, message: MANAGED_THERE } })
 
-export class AiSearchStore implements DocumentStore {
-  readonly #open: () => Promise<Opened>
-  readonly #searches = new Searches()
-
-  /** @param connect called once, by the first request */
+export class AiSearchStore extends StoreElsewhere<Opened> implements DocumentStore {
   constructor(connect: () => Promise<Connection>) {
-    this.#open = once(async () => {
-      const connection = await connect()
+    super(connect, (connection) => {
       const { name, engine, credentials, env } = connection
       if (engine.type !== 'ai-search') throw new Error('The engine is not AI Search.')
       return { name, engine, ...('api_token' in credentials ? rest(connection) : binding(engine, env)) }
@@ -103,13 +99,13 @@ export class AiSearchStore implements DocumentStore {
 
   /** Whether each address of the REST API knows the instance; none for the binding. */
   async nodes(): Promise<NodeHealth[]> {
-    const { nodes } = await this.#open()
+    const { nodes } = await this.open()
     return nodes()
   }
 
   summary(): Promise<Outcome<CollectionSummary>> {
     return attempt(async () => {
-      const { name, engine, stats } = await this.#open()
+      const { name, engine, stats } = await this.open()
       const { completed } = v.parse(Stats(), await stats())
       return { name, num_documents: completed, fields: FIELDS, engine: shownEngine(engine) }
     })
@@ -117,7 +113,7 @@ export class AiSearchStore implements DocumentStore {
 
   schema(): Promise<Outcome<CollectionSchema>> {
     return attempt(async () => ({
-      name: (await this.#open()).name,
+      name: (await this.open()).name,
       fields: FIELDS,
       default_sorting_field: '',
       enable_nested_fields: false,
@@ -127,9 +123,9 @@ export class AiSearchStore implements DocumentStore {
   }
 
   search(params: SearchParameters, scope: SearchScope = {}, ticket?: string): Promise<Outcome<SearchResult>> {
-    return this.#searches.run(ticket, async (signal) => {
+    return this.searching(ticket, async (signal) => {
       const started = Date.now()
-      const { name, search } = await this.#open()
+      const { name, search } = await this.open()
       const { body, perPage, q } = request(params, scope)
       const { chunks } = v.parse(Chunks(), await search(body, signal))
       const { include_fields: include = '', exclude_fields: exclude = '' } = params
@@ -143,14 +139,6 @@ export class AiSearchStore implements DocumentStore {
         search_time_ms: Date.now() - started,
       }
     })
-  }
-
-  async abandon(ticket: string): Promise<void> {
-    this.#searches.abandon(ticket)
-  }
-
-  async reindex(): Promise<Step> {
-    return { count: 0, done: true }
   }
 
   readonly create = managedThere
@@ -295,11 +283,7 @@ async function inTime<T>(call: Promise<T>, ms: number): Promise<T> {
 
 function refusalOf(status: number, text: string): ApiError {
   if (status === 404) return collectionGone()
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(text)
-  } catch {}
-  const read = v.safeParse(Envelope(), parsed)
+  const read = v.safeParse(Envelope(), tryJson(text))
   const [first] = read.success ? read.output.errors : []
   return new ApiError(status, first?.message || 'AI Search refused the request.')
 }

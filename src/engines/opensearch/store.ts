@@ -5,7 +5,7 @@
 import * as v from 'valibot'
 import { RowCache } from '../../db/client'
 import { ApiError, attempt, badRequest, coded, collectionGone, type Outcome } from '../../errors'
-import { parseExact } from '../../lib/json'
+import { parseExact, tryJson } from '../../lib/json'
 import { once } from '../../lib/once'
 import { project } from '../../search/documents/store'
 import { summarize } from '../../search/schema/schema'
@@ -25,7 +25,7 @@ import type {
   WriteAction,
   WriteOptions,
 } from '../../search/types'
-import { type Asked, Cluster, type NodeHealth, ofCluster, pathSegment, Searches } from '../cluster'
+import { type Asked, Cluster, type NodeHealth, ofCluster, pathSegment, StoreElsewhere } from '../cluster'
 import { type Connection, type Credentials, type StoredEngine, shownEngine } from '../config'
 import type { DocumentStore } from '../port'
 import {
@@ -73,14 +73,9 @@ interface Opened {
   path: string
 }
 
-export class OpenSearchStore implements DocumentStore {
-  readonly #open: () => Promise<Opened>
-  readonly #searches = new Searches()
-
-  /** @param connect called once, by the first request */
+export class OpenSearchStore extends StoreElsewhere<Opened> implements DocumentStore {
   constructor(connect: () => Promise<Connection>) {
-    this.#open = once(async () => {
-      const { name, engine, credentials, env } = await connect()
+    super(connect, ({ name, engine, credentials, env }) => {
       if (engine.type !== 'opensearch') throw new Error('The engine is not an OpenSearch cluster.')
       const path = `/${pathSegment(engine.index)}`
       return {
@@ -102,7 +97,7 @@ export class OpenSearchStore implements DocumentStore {
 
   /** The index as it is mapped now, or was a moment ago. @param ms how long ago at most, if the cluster answers */
   async #index(ms = Number.POSITIVE_INFINITY): Promise<IndexSchema> {
-    const { name, engine } = await this.#open()
+    const { name, engine } = await this.open()
     const key = JSON.stringify([name, engine.nodes, engine.index])
     const find = () =>
       mappings.find(key, async () => ({
@@ -117,7 +112,7 @@ export class OpenSearchStore implements DocumentStore {
 
   summary(): Promise<Outcome<CollectionSummary>> {
     return attempt(async () => {
-      const { engine } = await this.#open()
+      const { engine } = await this.open()
       const counting = this.#whole({ below: '/_count' }, Count())
       const [{ schema }, { count }] = await Promise.all([this.#index(), counting])
       const { created_at: _, ...summary } = summarize(schema, count, 0)
@@ -127,7 +122,7 @@ export class OpenSearchStore implements DocumentStore {
 
   /** Whether each node knows the index. */
   async nodes(): Promise<NodeHealth[]> {
-    const { cluster, path } = await this.#open()
+    const { cluster, path } = await this.open()
     return cluster.probe({ method: 'GET', path: `${path}/_mapping`, repeatable: true })
   }
 
@@ -145,10 +140,6 @@ export class OpenSearchStore implements DocumentStore {
 
   async alter(): Promise<Outcome<Record<string, unknown>>> {
     return refusal('The schema of this collection is the mapping of its index: change it in the cluster.')
-  }
-
-  async reindex(): Promise<Step> {
-    return { count: 0, done: true }
   }
 
   write(json: string, { action }: WriteOptions): Promise<Outcome<Document>> {
@@ -302,8 +293,8 @@ export class OpenSearchStore implements DocumentStore {
   }
 
   search(params: SearchParameters, scope: SearchScope = {}, ticket?: string): Promise<Outcome<SearchResult>> {
-    return this.#searches.run(ticket, async (signal) => {
-      const { name } = await this.#open()
+    return this.searching(ticket, async (signal) => {
+      const { name } = await this.open()
       const asked = await this.#translated(params, scope)
       return resultOf(name, asked.request, await this.#run(asked, signal))
     })
@@ -317,10 +308,6 @@ export class OpenSearchStore implements DocumentStore {
       if (!(error instanceof ApiError) || error.status !== 404) throw error
       return translate(params, scope, await this.#index(JUST_READ_MS))
     }
-  }
-
-  async abandon(ticket: string): Promise<void> {
-    this.#searches.abandon(ticket)
   }
 
   async #run(
@@ -369,15 +356,12 @@ export class OpenSearchStore implements DocumentStore {
 
   /** @throws ApiError for every reply but a success */
   async #json(request: Asked): Promise<unknown> {
-    const { cluster } = await this.#open()
+    const { cluster } = await this.open()
     const response = await cluster.ask(request)
     if (!response.ok) throw refusalOf(response.status, await cluster.errorText(response))
-    const text = await cluster.text(response)
-    try {
-      return parseExact(text)
-    } catch {
-      throw ofCluster('The OpenSearch cluster sent a reply that is not JSON.')
-    }
+    const reply = tryJson(await cluster.text(response), parseExact)
+    if (reply === undefined) throw ofCluster('The OpenSearch cluster sent a reply that is not JSON.')
+    return reply
   }
 }
 
@@ -424,11 +408,7 @@ function refusalOf(status: number, text: string): ApiError {
 }
 
 function reasonIn(text: string): { type: string; reason: string } {
-  let parsed: unknown
-  try {
-    parsed = JSON.parse(text)
-  } catch {}
-  const read = v.safeParse(ErrorReply(), parsed)
+  const read = v.safeParse(ErrorReply(), tryJson(text))
   if (!read.success) return { type: '', reason: text.trim() }
   const { error } = read.output
   if (typeof error === 'string') return { type: '', reason: error }
@@ -460,12 +440,8 @@ const readLines = (lines: readonly string[], action: WriteAction): Line[] =>
   lines.map((text) => readLine(text, action))
 
 function readLine(text: string, action: WriteAction): Line {
-  let parsed: unknown
-  try {
-    parsed = parseExact(text)
-  } catch {
-    return { error: 'Bad JSON.', text }
-  }
+  const parsed = tryJson(text, parseExact)
+  if (parsed === undefined) return { error: 'Bad JSON.', text }
   if (!isObject(parsed)) return { error: 'Document must be an object.', text }
   const { id, ...source } = parsed
   if (id !== undefined && (typeof id !== 'string' || id === '')) {

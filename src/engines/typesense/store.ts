@@ -3,8 +3,7 @@
  * are passed back as the cluster wrote them, under the collection's name here.
  */
 import { ApiError, attempt, badRequest, collectionGone, type Outcome } from '../../errors'
-import { parseExact } from '../../lib/json'
-import { once } from '../../lib/once'
+import { parseExact, tryJson } from '../../lib/json'
 import { isObject } from '../../search/schema/values'
 import type {
   CollectionSchema,
@@ -29,7 +28,7 @@ import {
   pathSegment,
   plainField,
   requireNoJoin,
-  Searches,
+  StoreElsewhere,
   scopedFilter,
 } from '../cluster'
 import { type Connection, type StoredEngine, shownEngine } from '../config'
@@ -54,14 +53,9 @@ interface Opened {
   path: string
 }
 
-export class TypesenseStore implements DocumentStore {
-  readonly #open: () => Promise<Opened>
-  readonly #searches = new Searches()
-
-  /** @param connect called once, by the first request */
+export class TypesenseStore extends StoreElsewhere<Opened> implements DocumentStore {
   constructor(connect: () => Promise<Connection>) {
-    this.#open = once(async () => {
-      const { name, engine, credentials, env } = await connect()
+    super(connect, ({ name, engine, credentials, env }) => {
       if (engine.type !== 'typesense' || !('api_key' in credentials)) {
         throw new Error('The engine is not a Typesense cluster.')
       }
@@ -86,7 +80,7 @@ export class TypesenseStore implements DocumentStore {
 
   summary(): Promise<Outcome<CollectionSummary>> {
     return attempt(async () => {
-      const { name, engine } = await this.#open()
+      const { name, engine } = await this.open()
       const summary = await this.#call<CollectionSummary>({})
       return { ...summary, name, engine: shownEngine(engine) }
     })
@@ -94,13 +88,13 @@ export class TypesenseStore implements DocumentStore {
 
   /** Whether each node knows the collection. */
   async nodes(): Promise<NodeHealth[]> {
-    const { cluster, path } = await this.#open()
+    const { cluster, path } = await this.open()
     return cluster.probe({ method: 'GET', path, repeatable: true })
   }
 
   schema(): Promise<Outcome<CollectionSchema>> {
     return attempt(async () => {
-      const { name } = await this.#open()
+      const { name } = await this.open()
       const given = await this.#call<Partial<CollectionSchema>>({})
       return {
         name,
@@ -116,7 +110,7 @@ export class TypesenseStore implements DocumentStore {
   /** Creates the collection in the cluster. @param schema as callers give it to POST /collections */
   create(schema: Record<string, unknown>): Promise<Outcome<CollectionSummary>> {
     return attempt(async () => {
-      const { engine } = await this.#open()
+      const { engine } = await this.open()
       const body = JSON.stringify({ ...schema, name: engine.collection })
       return this.#call({ method: 'POST', path: '/collections', body, repeatable: false })
     })
@@ -124,11 +118,6 @@ export class TypesenseStore implements DocumentStore {
 
   alter(body: unknown): Promise<Outcome<Record<string, unknown>>> {
     return attempt(() => this.#call({ method: 'PATCH', body: JSON.stringify(body), repeatable: false }))
-  }
-
-  /** The cluster indexes by itself. */
-  async reindex(): Promise<Step> {
-    return { count: 0, done: true }
   }
 
   write(json: string, { action, dirtyValues: dirty_values }: WriteOptions): Promise<Outcome<Document>> {
@@ -216,7 +205,7 @@ export class TypesenseStore implements DocumentStore {
   importLines(lines: string[], options: ImportOptions): Promise<Outcome<{ results: string; busy: boolean }>> {
     const { action, dirtyValues: dirty_values, returnDocument, returnId } = options
     return attempt(async () => {
-      const { cluster } = await this.#open()
+      const { cluster } = await this.open()
       const response = await this.#send({
         method: 'POST',
         below: documentsAt('import'),
@@ -240,7 +229,7 @@ export class TypesenseStore implements DocumentStore {
     return attempt(async () => {
       for (const fields of [include_fields, exclude_fields]) requireNoJoin(fields)
       const query = { filter_by: this.#filter(filterBy, scope), include_fields, exclude_fields }
-      const { cluster } = await this.#open()
+      const { cluster } = await this.open()
       return cluster.pieces(await this.#send({ below: documentsAt('export'), query }))
     })
   }
@@ -252,14 +241,10 @@ export class TypesenseStore implements DocumentStore {
     ticket?: string,
     asText = false,
   ): Promise<Outcome<SearchResult | string>> {
-    return this.#searches.run(ticket, async (signal) => {
+    return this.searching(ticket, async (signal) => {
       const asked = this.#scoped(params, scope)
       return asText ? this.#searchText(asked, signal) : this.#search(asked, signal)
     })
-  }
-
-  async abandon(ticket: string): Promise<void> {
-    this.#searches.abandon(ticket)
   }
 
   /** What the caller asked for, within what its key may see. @throws ApiError 400 */
@@ -290,19 +275,19 @@ export class TypesenseStore implements DocumentStore {
   /** The result as the cluster wrote it, where its reply has the usual form. */
   async #searchText(params: SearchParameters, signal: AbortSignal): Promise<SearchResult | string> {
     const reply = await this.#ask(params, signal)
-    const { name } = await this.#open()
+    const { name } = await this.open()
     return resultText(reply, name) ?? this.#resultOf(reply)
   }
 
   /** By POST: the address of a GET holds 4,000 characters only. @returns the reply of /multi_search */
   async #ask(params: SearchParameters, signal: AbortSignal | undefined): Promise<string> {
-    const { engine } = await this.#open()
+    const { engine } = await this.open()
     const body = JSON.stringify({ searches: [{ ...params, collection: engine.collection }] })
     return this.#text({ method: 'POST', path: '/multi_search', body, signal })
   }
 
   async #resultOf(text: string): Promise<SearchResult> {
-    const { name } = await this.#open()
+    const { name } = await this.open()
     const { results } = parsed<{ results: [SearchResult | { code?: number; error: string }] }>(text)
     const [reply] = results
     if ('error' in reply) throw refusalOf(reply.code ?? 400, reply.error)
@@ -314,13 +299,13 @@ export class TypesenseStore implements DocumentStore {
   }
 
   async #text(request: Asked): Promise<string> {
-    const { cluster } = await this.#open()
+    const { cluster } = await this.open()
     return cluster.text(await this.#send(request))
   }
 
   /** @throws ApiError for every reply but a success */
   async #send(request: Asked): Promise<Response> {
-    const { cluster } = await this.#open()
+    const { cluster } = await this.open()
     const response = await cluster.ask(request)
     if (response.ok) return response
     throw refusalOf(response.status, messageOf(await cluster.errorText(response)))
@@ -329,12 +314,8 @@ export class TypesenseStore implements DocumentStore {
 
 /** @throws ApiError 503 for a reply that is no JSON object */
 function parsed<Reply>(text: string): Reply {
-  let reply: unknown
-  try {
-    reply = parseExact(text)
-  } catch {
-    throw ofCluster('The Typesense cluster sent a reply that is not JSON.')
-  }
+  const reply = tryJson(text, parseExact)
+  if (reply === undefined) throw ofCluster('The Typesense cluster sent a reply that is not JSON.')
   if (!isObject(reply)) throw ofCluster('The Typesense cluster sent a reply that is not a JSON object.')
   return reply as Reply
 }
@@ -403,9 +384,7 @@ export function resultText(reply: string, name: string): string | undefined {
 }
 
 function messageOf(text: string): string {
-  try {
-    const reply: unknown = JSON.parse(text)
-    if (isObject(reply) && typeof reply.message === 'string') return reply.message
-  } catch {}
+  const reply = tryJson(text)
+  if (isObject(reply) && typeof reply.message === 'string') return reply.message
   return text.trim() || 'The Typesense cluster refused the request.'
 }
