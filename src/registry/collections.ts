@@ -16,6 +16,7 @@ import {
   switchPlaces,
   upsertAlias,
 } from '../db/registry'
+import { steps } from '../engines/port'
 import { ApiError, asError, badRequest, coded, collectionMissing, type Outcome, unwrap } from '../errors'
 import { mapFew } from '../lib/few'
 import { once } from '../lib/once'
@@ -350,8 +351,7 @@ const COPY_LINES = 500
 /** @throws ApiError for the first document that the target refuses */
 async function copy(source: CollectionRpc, target: CollectionRpc): Promise<void> {
   const all = { filterBy: '', include: '', exclude: '', unstored: true }
-  for (let cursor = 0, done = false; !done; ) {
-    const page = unwrap(await source.exportPage(all, cursor))
+  for await (const page of steps((after) => source.exportPage(all, after).then(unwrap))) {
     const lines = page.lines === '' ? [] : page.lines.split('\n')
     for (let from = 0; from < lines.length; from += COPY_LINES) {
       const { results } = unwrap(
@@ -367,8 +367,6 @@ async function copy(source: CollectionRpc, target: CollectionRpc): Promise<void>
         throw new ApiError(code, error)
       }
     }
-    cursor = page.cursor
-    done = page.done
   }
 }
 

@@ -315,18 +315,6 @@ async function askWhole(session: Session, input: AskInput): Promise<ToolResult> 
   return answerOf(await wholeTurn(chatReader(events, resume)), session.assistant)
 }
 
-/** @param token the client's progress token; absent: it wants no progress. @throws ApiError */
-async function askStreaming(
-  session: Session,
-  id: RpcId,
-  input: AskInput,
-  token: RpcId | undefined,
-): Promise<Response> {
-  return streamAnswer(await ask(session, input), askEncoder(id, session.assistant, token), {
-    opensAt: 'once',
-  })
-}
-
 /** Writes a turn as progress notifications and one reply. @param token of the client; absent: it wants no notifications */
 export const askEncoder = (id: RpcId, fields: SourceFields, token: RpcId | undefined): TurnEncoder =>
   turnEncoder((turn) => {
@@ -458,12 +446,8 @@ export async function streamTool(session: Session, { id, method, params }: RpcRe
   if (!input.success) return undefined
   const token = v.safeParse(Progress(), params._meta)
   try {
-    return await askStreaming(
-      session,
-      id!,
-      input.output,
-      token.success ? token.output.progressToken : undefined,
-    )
+    const encoder = askEncoder(id!, session.assistant, token.success ? token.output.progressToken : undefined)
+    return await streamAnswer(await ask(session, input.output), encoder, { opensAt: 'once' })
   } catch (error) {
     const result = failedResult(error, session.record)
     return Response.json({ jsonrpc: '2.0', id, result })

@@ -134,44 +134,34 @@ export async function converse(
   withHistory: boolean,
 ): Promise<Response> {
   try {
-    return await runTurn(caller, conversing, shape, searches, withHistory)
+    const { question, model, historyId, stream } = conversing
+    const { conversationId, events, words, resume, delivery } = await ask(
+      caller.env,
+      {
+        chat: chatOf(conversing.conversationId),
+        question: contentOf(question),
+        model,
+        historyId,
+        searches,
+        onSearchError: shape === 'single' ? 'fail' : 'go_on',
+        read: { results: true, history: withHistory },
+        ...(stream && { words: STREAM_WORDING }),
+        protocol: 'typesense',
+        ...(await admitTurn(caller, model)),
+      },
+      { prefetch: caller.prefetch, signal: caller.request.signal },
+    )
+    const answer: AnswerShape = { conversationId, question, shape, ttl: model.ttl, withHistory }
+    return await (stream
+      ? answerStreaming(events, answer, resume, words)
+      : answerWhole(events, answer, delivery, {
+          signal: caller.request.signal,
+          resume,
+          failed: (error) => failureOf(error, caller.record),
+        }))
   } catch (error) {
     throw toldError(error, shape)
   }
-}
-
-async function runTurn(
-  caller: ConversationCaller,
-  conversing: Conversing,
-  shape: Shape,
-  searches: PlannedSearch[],
-  withHistory: boolean,
-): Promise<Response> {
-  const { question, model, historyId, stream } = conversing
-  const { conversationId, events, words, resume, delivery } = await ask(
-    caller.env,
-    {
-      chat: chatOf(conversing.conversationId),
-      question: contentOf(question),
-      model,
-      historyId,
-      searches,
-      onSearchError: shape === 'single' ? 'fail' : 'go_on',
-      read: { results: true, history: withHistory },
-      ...(stream && { words: STREAM_WORDING }),
-      protocol: 'typesense',
-      ...(await admitTurn(caller, model)),
-    },
-    { prefetch: caller.prefetch, signal: caller.request.signal },
-  )
-  const answer: AnswerShape = { conversationId, question, shape, ttl: model.ttl, withHistory }
-  return await (stream
-    ? answerStreaming(events, answer, resume, words)
-    : answerWhole(events, answer, delivery, {
-        signal: caller.request.signal,
-        resume,
-        failed: (error) => failureOf(error, caller.record),
-      }))
 }
 
 /** Whether the answer includes the conversation's history. @param parameters with `exclude_fields` */
