@@ -65,11 +65,10 @@ export class Server {
    */
   constructor({ url, key }, env = process.env) {
     const address = url ?? env.PARLEY_URL ?? DEFAULT_URL
-    try {
-      this.url = new URL(address).href.replace(/\/+$/, '')
-    } catch {
+    const parsed = URL.parse(address)
+    if (!parsed)
       throw new Failure(EXIT.usage, `--url takes an address such as ${DEFAULT_URL}, not "${address}".`)
-    }
+    this.url = parsed.href.replace(/\/+$/, '')
     this.#key = key ?? env.PARLEY_API_KEY ?? DEFAULT_KEY
   }
 

@@ -27,17 +27,12 @@ export function belowOf(start) {
  * @param {string} address
  */
 export function normal(address) {
-  try {
-    const url = new URL(address)
-    if (!/^https?:$/.test(url.protocol)) return undefined
-    url.hash = ''
-    for (const name of [...url.searchParams.keys()]) {
-      if (/^(utm_\w+|fbclid|gclid)$/.test(name)) url.searchParams.delete(name)
-    }
-    return url.href
-  } catch {
-    return undefined
-  }
+  const url = URL.parse(address)
+  if (!url || !/^https?:$/.test(url.protocol)) return undefined
+  url.hash = ''
+  for (const name of [...url.searchParams.keys()])
+    if (/^(utm_\w+|fbclid|gclid)$/.test(name)) url.searchParams.delete(name)
+  return url.href
 }
 
 /**

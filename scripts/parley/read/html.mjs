@@ -561,12 +561,8 @@ function linkFrom(href, base, address) {
  * @param {string} base
  */
 function resolve(href, base) {
-  if (!href) return undefined
-  try {
-    const url = new URL(href, base)
-    url.hash = ''
-    return /^(https?|file):$/.test(url.protocol) ? url.href : undefined
-  } catch {
-    return undefined
-  }
+  const url = href ? URL.parse(href, base) : null
+  if (!url || !/^(https?|file):$/.test(url.protocol)) return undefined
+  url.hash = ''
+  return url.href
 }
