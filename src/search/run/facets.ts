@@ -9,7 +9,16 @@ import { jsonLists } from '../fragment'
 import { MAX_DISTINCT, MAX_JOIN_KEYS } from '../limits'
 import type { FacetQuery, FacetRange, FacetRequest, JoinedFacets } from '../request/parameters'
 import { parseRequest, type SearchRequest } from '../request/request'
-import { BLOCK, type Block, numberAt, type Offsets, placeAt, type Scalar, valuesAt } from '../schema/column'
+import {
+  BLOCK,
+  type Block,
+  numberAt,
+  type Offsets,
+  placeAt,
+  type Scalar,
+  valuesAt,
+  type Words,
+} from '../schema/column'
 import { isBool, isInt64, isNumber, isString, type StoredSchema } from '../schema/layout'
 import { findField } from '../schema/schema'
 import { isObject, leaves, partsOf } from '../schema/values'
@@ -214,6 +223,11 @@ class Values implements Counting {
 
   add({ number, offsets, block, groupOf, ranks }: FacetBlock): void {
     const { values, starts, words } = block
+    const isPlain = groupOf === undefined && ranks === undefined && !this.#returnsParent
+    if (words !== undefined && starts === undefined && isPlain) {
+      this.#addWords(values, words, offsets)
+      return
+    }
     /** by id: null for strings that do not count */
     const known: (Entry | null | undefined)[] = []
     const entryAt = (place: number): Entry | null => {
@@ -243,6 +257,20 @@ class Values implements Counting {
         if (ranks !== undefined) this.#rank(entry, ranks, at)
         if (group === NO_GROUP || this.#seen.add(entry.place, group)) entry.count++
       }
+    }
+    this.#requireFew()
+  }
+
+  /** Counts documents that have one string at most, without a call for each of them. */
+  #addWords(ids: Block['values'], words: Words, offsets: Offsets): void {
+    const counts = new Uint32Array(words.size)
+    for (let index = 0; index < offsets.length; index++) counts[ids[offsets[index]!] as number]!++
+    for (let id = 1; id < counts.length; id++) {
+      const count = counts[id]!
+      const entry = count === 0 ? null : this.#entryOf(words.text(id), () => words.norm(id))
+      if (entry === null) continue
+      entry.count += count
+      entry.times += count
     }
     this.#requireFew()
   }

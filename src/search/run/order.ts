@@ -306,14 +306,26 @@ export const byNumbers = (numbers: BlockNumbers, sign: number, missing = lastBy(
 const NONE = new Float64Array(BLOCK).fill(Number.NaN)
 
 /** @param scoreOf a value; the value itself without it */
-const numberPart =
-  (block: Block, missing: number, scoreOf?: (value: number | bigint) => number | bigint): Part =>
-  (at) => {
+function numberPart(
+  block: Block,
+  missing: number,
+  scoreOf?: (value: number | bigint) => number | bigint,
+): Part {
+  const { values, starts } = block
+  // Most orders are by such a field, and look at every match. With the calls below a document takes three times as long.
+  if (values instanceof Float64Array && starts === undefined && scoreOf === undefined) {
+    return (at) => {
+      const value = values[at]!
+      return Number.isNaN(value) ? missing : value
+    }
+  }
+  return (at) => {
     const place = placeAt(block, at)
     if (place === -1) return missing
-    const value = numberAt(block.values, place)
+    const value = numberAt(values, place)
     return scoreOf === undefined ? value : scoreOf(value)
   }
+}
 
 /** @param isLargest whether a missing string is greater than all others */
 function textPart(ids: Block['values'], words: Words, isLargest: boolean): Part {
@@ -354,6 +366,11 @@ export class First<Item extends Placed> extends FirstItems<Item> {
     super(limit, placeBy(by))
   }
 
+  /** The value by the first key of the last match that is kept; undefined while any match is taken. */
+  get least(): Goodness | undefined {
+    return this.isFull ? this.last?.keys[0] : undefined
+  }
+
   /** Whether a match would be kept. */
   takes(seq: number, parts: readonly Part[], at: number): boolean {
     return !this.isFull || (this.last !== undefined && comesBefore(this.by, seq, parts, at, this.last))
@@ -363,14 +380,24 @@ export class First<Item extends Placed> extends FirstItems<Item> {
 /** The first matches in order. */
 export async function firstOf(set: MatchSet, order: Order, limit: number, pace: Pace): Promise<Placed[]> {
   const first = new First<Placed>(limit, order)
+  const isRising = order[0]!.sign < 0
   await eachBlock(set, pace, (number, offsets) => {
     const parts = partsOf(order, number, offsets)
     // Go from the newest to the oldest: among many equally good documents the newest win, so later ones need not be
     // kept for a while.
+    const main = parts[0]!
+    let { least } = first
     for (let index = offsets.length - 1; index >= 0; index--) {
       const at = offsets[index]!
+      // The first key alone tells that nearly all others come later.
+      if (least !== undefined) {
+        const value = main(at)
+        if (isRising ? value > least : value < least) continue
+      }
       const seq = number * BLOCK + at
-      if (first.takes(seq, parts, at)) first.offer({ seq, keys: parts.map((part) => part(at)) })
+      if (!first.takes(seq, parts, at)) continue
+      first.offer({ seq, keys: parts.map((part) => part(at)) })
+      least = first.least
     }
   })
   return first.items
