@@ -202,15 +202,20 @@ class Grouping {
     const byNumber: Counted[] = []
     const groups: Counted[] = []
     const alone: Placed[] = []
+    const isRising = order[0]!.sign < 0
     await eachBlock(set, this.#pace, (number, offsets) => {
       const groupOf = this.groupsOf(number, offsets)
       const parts = partsOf(order, number, offsets)
+      const main = parts[0]!
       for (let index = offsets.length - 1; index >= 0; index--) {
         const at = offsets[index]!
         const group = groupOf(at)
         const known = group === NO_GROUP ? undefined : byNumber[group]
         if (known !== undefined) {
           known.size++
+          // Of most documents the first key alone tells that the group has a better one.
+          const value = main(at)
+          if (isRising ? value > known.keys[0]! : value < known.keys[0]!) continue
           const seq = number * BLOCK + at
           if (!comesBefore(order, seq, parts, at, known)) continue
           known.seq = seq

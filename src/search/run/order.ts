@@ -275,7 +275,8 @@ export function comesBefore(
   other: Placed,
 ): boolean {
   for (let index = 0; index < parts.length; index++) {
-    const [value, known] = [parts[index]!(at), other.keys[index]!]
+    const value = parts[index]!(at)
+    const known = other.keys[index]!
     if (value !== known) return value > known === order[index]!.sign > 0
   }
   return seq > other.seq
