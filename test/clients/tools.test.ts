@@ -93,6 +93,20 @@ describe('a tool of an MCP server', () => {
     await shop.left
   })
 
+  // It waits for the 30 seconds that a tool has, so it runs with `npm run test:all` alone.
+  test.runIf(process.env.FULL)(
+    'is given up where it never replies, and the turn goes on',
+    async () => {
+      shop.fails = 'never'
+      const { body } = await ask(`Where is my order? ${unique('q')}`)
+      expect(body).toMatchObject({
+        finish_reason: 'stop',
+        calls: [{ failed: true, result: 'It did not reply within 30 seconds.' }],
+      })
+    },
+    60_000,
+  )
+
   test('says what went wrong, and the turn goes on', async () => {
     const failed = await ask(`Which are missing? ${unique('q')}`)
     expect(failed.body.calls).toMatchObject([{ failed: true, result: 'There is no order 0.' }])
