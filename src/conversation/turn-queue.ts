@@ -712,11 +712,14 @@ async function* linesOf(
 
 /**
  * Sends each event that comes before an answer only once. If a copy breaks off, its turn is run, which would
- * repeat them.
+ * repeat them. Once the answer has begun nothing is repeated, and its tools may search as often as they like.
  */
 export function withoutRepeats(emit: TurnPorts['emit']): TurnPorts['emit'] {
   const told = new Set<string>()
+  let isSpeaking = false
   return (event) => {
+    isSpeaking ||= event.type === 'delta' || event.type === 'part'
+    if (isSpeaking) return emit(event)
     if (event.type === 'question' || event.type === 'results' || event.type === 'retrieval') {
       if (told.has(event.type)) return
       told.add(event.type)

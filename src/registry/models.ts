@@ -78,7 +78,7 @@ export async function updateModel(
   requireHistory = ANY_HISTORY,
 ): Promise<ShownModel> {
   if (!isObject(given)) throw badRequest('Bad JSON.')
-  const stored = await changed(async () => {
+  const stored = await applyChange(async () => {
     const row = (await readModel(env.DB, id)) ?? missing()
     requireHistory(historyNameOf(row))
     const updated = await merged(env, row, given, requireHistory)
@@ -91,7 +91,7 @@ export async function updateModel(
  * Changes a model, again where another change came first.
  * @returns the changed row @throws ApiError 404 if it is gone, 409 if its new id is taken
  */
-export async function changed<Row>(
+export async function applyChange<Row>(
   attempt: () => Promise<{ outcome: 'done' | 'taken' | 'missing' | 'changed'; updated: Row }>,
 ): Promise<Row> {
   for (let tries = 0; tries < MOST_TRIES; tries++) {

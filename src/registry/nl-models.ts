@@ -19,7 +19,7 @@ import { namespaceOf, providerOf } from '../models/providers'
 import { checkParameters, withoutNulls } from '../models/sampling'
 import { partSecrets, requireSecrets } from '../models/secrets'
 import { isObject } from '../search/schema/values'
-import { changed, mergeSecrets, missing, openSecrets, sealSecrets, shownSecrets, taken } from './models'
+import { applyChange, mergeSecrets, missing, openSecrets, sealSecrets, shownSecrets, taken } from './models'
 
 const KIND = 'nl_search_model'
 
@@ -83,7 +83,7 @@ export async function createNlModel(env: Cloudflare.Env, body: unknown): Promise
  */
 export async function updateNlModel(env: Cloudflare.Env, id: string, body: unknown): Promise<Shown> {
   if (!isObject(body)) throw badRequest('Bad JSON.')
-  const stored = await changed(async () => {
+  const stored = await applyChange(async () => {
     const row = await requireRow(env, id)
     const updated = await mergedRow(env, row, body)
     const outcome = await replaceResource(env.DB, row, updated)

@@ -291,6 +291,7 @@ export class ToolSteps {
     const lists = all.map((list) => list.filter(({ document }) => !shown.has(JSON.stringify(document))))
     const { sources } = fitSources(lists, q, bytes, familyOf(model.model_name), orderOf(searches))
     this.#sources.push(...sources)
+    this.#ports.emit({ type: 'results', replies: found.map(({ reply }) => reply) })
     this.#ports.emit({ type: 'retrieval', passages: passagesOf(sources), searches: summaries })
     const isKnown = lists.flat().length === 0 && all.flat().length > 0
     const text = isKnown ? 'It found only what you have already.' : fencedDocuments(sources)

@@ -7,6 +7,7 @@ import { getConversation, traceConversation } from '../../src/conversation/conve
 import { deleteConversation } from '../../src/conversation/expiry'
 import { unwrap } from '../../src/errors'
 import { contentOf, textOf } from '../../src/lib/parts'
+import { toolsOf } from '../../src/tools/tool'
 import {
   ADMIN,
   ask,
@@ -222,6 +223,26 @@ describe('the same request without a key', () => {
     await age(retry.conversationId, 10_000)
     // To its end, so that nothing of it runs during the next test.
     expect((await read((await ask(question)).events)).at(-1)).toMatchObject({ type: 'done' })
+    expect(fetch).toHaveBeenCalledTimes(2)
+  })
+
+  it('is copied with the searches of its tools', async () => {
+    const tools = await toolsOf(env, ['search'])
+    const question = await newQuestion(QUESTION, { model: openai, fingerprint: name(), tools })
+    const call = { name: 'search', arguments: '{"query":"Alien"}' }
+    const message = { content: '', tool_calls: [{ id: 'c1', type: 'function', function: call }] }
+    const fetch = vi
+      .spyOn(globalThis, 'fetch')
+      .mockImplementationOnce(async () =>
+        Response.json({ choices: [{ message, finish_reason: 'tool_calls' }] }),
+      )
+      .mockImplementation(speaking('Ridley Scott.'))
+    const first = await ask(question)
+    const said = await read(first.events)
+    const copied = await read((await ask(question)).events)
+    const types = (events: { type: string }[]) => events.map(({ type }) => type)
+    expect(types(said).filter((type) => type === 'retrieval')).toHaveLength(2)
+    expect(types(copied)).toEqual(types(said))
     expect(fetch).toHaveBeenCalledTimes(2)
   })
 

@@ -173,6 +173,7 @@ describe('the search of the assistant as a tool', () => {
     const events = await take(world, using([SEARCH], { question: contentOf('Hm?') }))
     expect(world.searched).toEqual(['Hm?', 'Who directed Alien?'])
     expect(ofType(events, 'retrieval')[1]?.searches[0]).toMatchObject({ q: 'Who directed Alien?' })
+    expect(ofType(events, 'results')[1]?.replies).toMatchObject([{ result: { found: 1 } }])
     expect(ofType(events, 'citation')[0]).toMatchObject({ document_id: '9' })
   })
 

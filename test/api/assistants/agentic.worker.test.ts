@@ -117,6 +117,9 @@ describe('an assistant whose model may ask for searches', () => {
       [{ collection: 'castles', q: 'How high is the tower?', found: expect.any(Number) }],
       [{ collection: 'castles', q: 'Who planned the gate at Pariser Platz?', found: 1 }],
     ])
+    // Each has the reply of its search, as the question's own has.
+    const [, , gate] = retrieval!
+    expect(gate.replies[0].result.hits[0].document.id).toBe('arch')
     const { calls, searches } = await traceOf(question![0].conversation_id)
     expect(calls.map(({ purpose }: { purpose: string }) => purpose)).toEqual(['answer', 'answer'])
     expect(searches.map(({ params }: { params: { q: string } }) => params.q)).toEqual([
