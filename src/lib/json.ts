@@ -165,6 +165,12 @@ export function requireShallow(json: string): void {
   }
 }
 
+/** @throws ApiError 400 for text that is nested too deeply; SyntaxError */
+export function parseShallow(json: string): unknown {
+  requireShallow(json)
+  return JSON.parse(json)
+}
+
 /** Counts a bracket, up to the limit. */
 function count(json: string, bracket: string): number {
   let found = 0

@@ -6,6 +6,7 @@
 import { createParser } from 'eventsource-parser'
 import { ApiError, badRequest } from '../errors'
 import { byteReader } from '../lib/byte-reader'
+import { tryJson } from '../lib/json'
 import { withoutSecrets } from '../lib/mask'
 import { outgoing, rest, SLICE_BYTES, settlesWithin, worked } from '../lib/waiting'
 import { type Egress, type Gateway, throughGateway } from './egress'
@@ -144,11 +145,8 @@ const textOf = (value: unknown, key: string): string | undefined =>
 
 /** Parses JSON that should be an object; undefined for anything else. */
 export function parseObject(json: string): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(json)
-    if (value !== null && typeof value === 'object') return value as Record<string, unknown>
-  } catch {}
-  return undefined
+  const value = tryJson(json)
+  return value !== null && typeof value === 'object' ? (value as Record<string, unknown>) : undefined
 }
 
 /** A provider's reply while it is read. */
@@ -455,10 +453,7 @@ export function endingWith(
 
 /** An `event: error` as the error object that adapters look for, whatever its data is. */
 function errorData(data: string): string {
-  let said: unknown
-  try {
-    said = JSON.parse(data)
-  } catch {}
+  const said = tryJson(data)
   if (said === null || typeof said !== 'object') return JSON.stringify({ error: { message: data } })
   return 'error' in said && said.error ? data : JSON.stringify({ error: said })
 }

@@ -6,7 +6,7 @@
  * before a model is asked.
  */
 import { ApiError, coded } from '../errors'
-import { requireShallow } from '../lib/json'
+import { parseShallow, tryJson } from '../lib/json'
 import type { AnswerForm } from '../models/language-model'
 import { isObject } from '../search/schema/values'
 import type { Generated } from './trace'
@@ -175,7 +175,7 @@ export async function requireForm(
   { text, finish }: Pick<Generated, 'text' | 'finish'>,
 ): Promise<void> {
   if (finish !== 'stop') return
-  const value = parsed(text)
+  const value = tryJson(text, parseShallow)
   if (form.type === 'json') {
     if (!isObject(value)) throw unfit('it is not a JSON object')
     return
@@ -186,15 +186,6 @@ export async function requireForm(
   const { valid, errors } = new Validator(checkedPart(form.schema) as Schema, '2020-12').validate(value)
   const fault = errors.at(-1)
   if (!valid) throw unfit(fault ? `at ${fault.instanceLocation}: ${fault.error}` : 'it is another value')
-}
-
-function parsed(text: string): unknown {
-  try {
-    requireShallow(text)
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
 }
 
 const unfit = (why: string): ApiError =>

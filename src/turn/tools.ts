@@ -10,7 +10,7 @@
  */
 import { ApiError, coded, logFailure } from '../errors'
 import { Gate, mapFew } from '../lib/few'
-import { requireShallow } from '../lib/json'
+import { parseShallow, tryJson } from '../lib/json'
 import { once } from '../lib/once'
 import { addText, type Part, type ToolCallPart, type ToolResultPart, textOf } from '../lib/parts'
 import { settlesWithin } from '../lib/waiting'
@@ -242,7 +242,9 @@ export class ToolSteps {
       const result = await running
       const text = this.#cut(result.text)
       if (tool.runs === 'server' && !result.failed) {
-        this.#sources.push({ collection: '', document: { tool: tool.title, result: parsed(text) } })
+        // An answer's sentences are compared with what a result says, and not with its JSON.
+        const said = tryJson(text, parseShallow) ?? text
+        this.#sources.push({ collection: '', document: { tool: tool.title, result: said } })
       }
       return { ...result, text }
     } catch (error) {
@@ -302,16 +304,6 @@ export class ToolSteps {
     const most = Math.max(0, Math.min(LONGEST_RESULT, this.#room))
     this.#room -= Math.min(most, text.length)
     return text.length > most ? `${text.slice(0, most)}\n(cut)` : text
-  }
-}
-
-/** A result as a document, so that an answer's sentences are compared with what it says, and not with its JSON. */
-function parsed(text: string): unknown {
-  try {
-    requireShallow(text)
-    return JSON.parse(text)
-  } catch {
-    return text
   }
 }
 
