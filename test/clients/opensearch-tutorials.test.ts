@@ -212,16 +212,28 @@ test('conversational search with a blueprint of a connector', async () => {
     retrieval_augmented_generation: { answer: 'He was. [1]', memory_id },
   })
   expect(promptOf(llm.sent.at(-1)!)).toContain('Abraham Lincoln was a president.')
-  const image = { type: 'image', image: { format: 'png', data: 'iVBORw0KGgo=' } }
+  const withBlock = (block: unknown) =>
+    asking({ llm_messages: [{ role: 'user', content: [{ type: 'text', text: 'What is it?' }, block] }] })
   const seen = llm.sent.length
-  await expect(
-    asking({ llm_messages: [{ role: 'user', content: [{ type: 'text', text: 'What is it?' }, image] }] }),
-  ).rejects.toThrow(/\[image\] of \[llm_messages\].*send/)
+  for (const [block, reason] of [
+    [{ image: { format: 'png', url: 'https://example.com/a.png' } }, /\[url\].*send its \[data\]/],
+    [{ image: { format: 'tiff', data: 'iVBORw0KGgo=' } }, /image\/png/],
+    [{ document: { format: 'pdf', name: 'a', data: 'iVBORw0KGgo=' } }, /\[pdf\].*txt/],
+    [{ document: { format: 'txt', name: 'a', data: '%' } }, /no text in base64/],
+  ] as const)
+    await expect(withBlock(block)).rejects.toThrow(reason)
   expect(llm.sent).toHaveLength(seen)
   const { messages } = await call('GET', `${ML}/memory/${memory_id}/messages`)
   expect(messages).toMatchObject([
     { input: 'Was Abraham Lincoln a good politician', response: 'He was. [1]' },
   ])
+  await withBlock({ type: 'image', image: { format: 'png', data: 'iVBORw0KGgo=' } })
+  expect(llm.sent.at(-1)!.body.messages.at(-1).content).toEqual([
+    { type: 'text', text: expect.stringContaining('What is it?') },
+    { type: 'image_url', image_url: { url: 'data:image/png;base64,iVBORw0KGgo=' } },
+  ])
+  await withBlock({ document: { format: 'txt', name: 'hat.txt', data: btoa('He wore a hat.') } })
+  expect(promptOf(llm.sent.at(-1)!)).toContain('He wore a hat.')
 })
 
 test('what a pipeline of documents cannot do is told by its name, with what to do', async () => {

@@ -8,7 +8,8 @@ import { ask, askOnce, rewriteOnce } from '../../conversation/ask'
 import { begunOf } from '../../conversation/conversations'
 import { ApiError, coded, type ErrorCode, type Failure, logFailure } from '../../errors'
 import { once } from '../../lib/once'
-import { contentOf, textOf } from '../../lib/parts'
+import { contentOf, filesOf, type Part, textOf } from '../../lib/parts'
+import { LONGEST_FILE_NAME, MOST_FILES } from '../../lib/text-file'
 import { settlesWithin } from '../../lib/waiting'
 import type { ConversationModelConfig } from '../../models/language-model'
 import { namespaceOf } from '../../models/providers'
@@ -22,6 +23,7 @@ import { type Admission, admitTurn } from '../http/admit-turn'
 import { findHistory, findOpenModel } from '../http/chat-names'
 import { slowly } from '../http/deliver'
 import type { Call } from '../http/router'
+import { PICTURES, requireRoom } from '../shared/assistant'
 import {
   type EventReader,
   eventReader,
@@ -45,6 +47,7 @@ import { askerFor, messageIdOf, openMemory, requireMemory } from './memory-acces
 import { type Pipeline, pipelineOf, type RagProcessor, requireRag } from './pipelines'
 import type { Ahead } from './prefetch'
 import { type Index, isObject, isOn, type Json, listed, onlyEntry, own } from './route'
+import { fromBase64 } from './source'
 
 /** A checked search request with an answer. */
 type RagRequest = Awaited<ReturnType<typeof admitRag>>
@@ -78,6 +81,7 @@ async function askingOf(
   await requireRag(env, find)
   const generative = parseGenerative(ext)
   const model = await modelFor(call, rag, generative, inline === true, find)
+  requireRoom(generative.files, model)
   const caller = { env, request, record, accesses: [access], userId: undefined, body: text }
   return {
     generative,
@@ -228,12 +232,12 @@ async function begin(
   standalone: Awaited<ReturnType<typeof rewritten>>,
   words: Wording | undefined,
 ): Promise<Turning> {
-  const { question, system, instructions, turns } = generative
+  const { question, files, system, instructions, turns } = generative
   // What the request adds to the prompt is the caller's, the texts of its own pipeline included: a guardrail judges it.
   const own = inline ? [system ?? rag.system, instructions ?? rag.instructions] : [system, instructions]
   const added = own.filter((text) => text !== undefined && text !== '') as string[]
   const turn = {
-    question: contentOf(question),
+    question: [...contentOf(question), ...files],
     model,
     historyId,
     given: {
@@ -327,7 +331,8 @@ function parseGenerative(ext: unknown) {
       'generative_qa_parameters not found. Please provide ext.generative_qa_parameters to proceed. For more info, refer: https://opensearch.org/docs/latest/search-plugins/conversational-search/',
     )
   }
-  const said = questionIn(given.llm_messages)
+  const content = contentIn(given.llm_messages)
+  const said = content.flatMap((part) => (part.type === 'text' ? part.text : [])).join('\n')
   const question = text(given, 'llm_question') || said
   if (question === '') throw illegalArgument('At least one of llm_question or llm_messages must be provided.')
   const contextSize = whole(given, 'context_size')
@@ -337,6 +342,7 @@ function parseGenerative(ext: unknown) {
   }
   return {
     question,
+    files: filesOf(content),
     llmModel: text(given, 'llm_model'),
     memoryId: memoryIn(given),
     /** hits whose texts go into the prompt; undefined: all */
@@ -390,30 +396,46 @@ function turnsIn(given: Json): number {
   return turns ?? DEFAULT_TURNS
 }
 
-/** The texts of `llm_messages`, which replace the question. */
-function questionIn(messages: unknown): string {
+/** The content of `llm_messages`: its texts replace the question. */
+function contentIn(messages: unknown): Part[] {
   if (!Array.isArray(messages ?? [])) throw parsingError('[llm_messages] has to be a list')
-  return listed(messages ?? [])
-    .flatMap(textsIn)
-    .join('\n')
+  const parts = listed(messages ?? []).flatMap((message) => {
+    if (!isObject(message) || typeof message.role !== 'string')
+      throw illegalArgument('message must have role.')
+    const { content } = message
+    if (!Array.isArray(content) || content.length === 0) throw illegalArgument('message must have content.')
+    return content.map(partOf)
+  })
+  if (filesOf(parts).length > MOST_FILES)
+    throw illegalArgument(`A question takes ${MOST_FILES} files at most.`)
+  return parts
 }
 
-function textsIn(message: unknown): string[] {
-  if (!isObject(message) || typeof message.role !== 'string') throw illegalArgument('message must have role.')
-  const { content } = message
-  if (!Array.isArray(content) || content.length === 0) throw illegalArgument('message must have content.')
-  return content.map((block) => {
-    if (isObject(block) && block.type === 'text' && typeof block.text === 'string') return block.text
-    if (isObject(block) && isObject(block.image) && !block.image.data && !block.image.url) {
-      throw illegalArgument('data or url not found in imageBlock.')
-    }
-    const kind =
-      isObject(block) && (block.image !== undefined || block.type === 'image') ? 'image' : 'document'
-    throw illegalArgument(
-      `[${kind}] of [llm_messages] is not supported here: send its text, or index it and let the search find it`,
-    )
-  })
+function partOf(block: unknown): Part {
+  const { type, text, image, document } = isObject(block) ? block : {}
+  if (type === 'text' && typeof text === 'string') return { type, text }
+  const { format, name, data, url } = isObject(image) ? image : isObject(document) ? document : {}
+  const kind = String(format ?? '').toLowerCase()
+  if (isObject(image)) {
+    if (!data && !url) throw illegalArgument('data or url not found in imageBlock.')
+    const media_type = `image/${kind === 'jpg' ? 'jpeg' : kind}`
+    if (typeof data !== 'string') throw unsupported('The [url] of an image: send its [data]; it')
+    if (!PICTURES.includes(media_type) || !/^[A-Za-z0-9+/]+={0,2}$/.test(data))
+      throw unsupported(`An image that is not base64 of ${PICTURES.join(', ')}`)
+    return { type: 'file', name: 'image', picture: { media_type, data } }
+  }
+  if (typeof data !== 'string' || !TEXT_FORMATS.includes(kind))
+    throw unsupported(`[document] of the format [${kind}], which is none of ${TEXT_FORMATS.join(', ')},`)
+  const named = typeof name === 'string' ? name.slice(0, LONGEST_FILE_NAME) : 'document'
+  try {
+    return { type: 'file', name: named, text: fromBase64(data) }
+  } catch {
+    throw illegalArgument(`The [data] of the document [${named}] is no text in base64`)
+  }
 }
+
+/** Documents whose bytes are a text. */
+const TEXT_FORMATS = ['txt', 'md', 'csv', 'html']
 
 // =============================================================================
 // A search that a language model answers. It searches, asks the model, and replies in one piece or as a stream.

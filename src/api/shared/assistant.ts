@@ -207,7 +207,8 @@ interface SentFile {
   data?: string | undefined
 }
 
-const PICTURES = ['image/png', 'image/jpeg', 'image/webp', 'image/gif']
+/** The kinds of pictures that models take. */
+export const PICTURES = ['image/png', 'image/jpeg', 'image/webp', 'image/gif']
 
 /** Converts files in a JSON body to parts. @throws ApiError 400 for a file that is neither a text nor a picture */
 export function partsOf(files: readonly SentFile[] = []): FilePart[] {

@@ -6,14 +6,16 @@
 import { AwsV4Signer } from 'aws4fetch'
 import { ApiError, badRequest } from '../../errors'
 import { maskSecret, withoutSecrets } from '../../lib/mask'
+import type { Picture } from '../../lib/parts'
 import { type CallOptions, ProviderCall, parseObject, silenceOf, textCall, type Wording } from '../call'
 import { type Egress, requireAllowed } from '../egress'
-import type {
-  ChatMessage,
-  ConversationModelConfig,
-  Delta,
-  GenerationRequest,
-  LanguageModelProvider,
+import {
+  type ChatMessage,
+  type ConversationModelConfig,
+  chatMessages,
+  type Delta,
+  type GenerationRequest,
+  type LanguageModelProvider,
 } from '../language-model'
 import { readStream, readWhole } from '../openai-compatible'
 import { Reply } from '../reply'
@@ -222,9 +224,11 @@ interface Form {
   answer?: (reply: Record<string, unknown>) => unknown
 }
 
-const single = (messages: ChatMessage[]): Values => ({
-  inputs: messages.map(({ content }) => `${content}\n`).join(''),
-})
+function single(messages: ChatMessage[]): Values {
+  if (messages.some(({ pictures = [] }) => pictures.length > 0))
+    throw badRequest('The prompt of this model is one text, which has no place for pictures.')
+  return { inputs: messages.map(({ content }) => `${content}\n`).join('') }
+}
 
 const PREFIXED: Record<string, Form> = {
   bedrock: { parameters: single, answer: (reply) => reply.completion },
@@ -234,7 +238,10 @@ const PREFIXED: Record<string, Form> = {
       const system = messages.filter(({ role }) => role === 'system').map(({ content }) => content)
       const said = messages
         .filter(({ role }) => role !== 'system')
-        .map(({ role, content }) => ({ role, content: [{ text: content }] }))
+        .map(({ role, content, pictures = [] }) => ({
+          role,
+          content: [{ text: content }, ...pictures.map(imageBlock)],
+        }))
       return { messages: said, ...(system.length > 0 && { system_prompt: system.join('\n') }) }
     },
     answer: (reply) => {
@@ -244,7 +251,11 @@ const PREFIXED: Record<string, Form> = {
   },
 }
 
-const CHAT: Form = { parameters: (messages, model) => ({ model, messages }) }
+const imageBlock = ({ media_type, data }: Picture) => ({
+  image: { format: media_type.replace('image/', ''), source: { bytes: data } },
+})
+
+const CHAT: Form = { parameters: (messages, model) => ({ model, messages: chatMessages({ messages }) }) }
 
 const formOf = ({ llm_response_field: field }: ConversationModelConfig, model: string): Form =>
   typeof field === 'string'
