@@ -25,6 +25,8 @@ export interface Tool extends ToolSpec {
   runs: 'search' | 'document' | 'server' | 'page'
   /** it changes nothing, so that it may run twice */
   readOnly?: true
+  /** of `search`: the collections that it searches; absent: all of the turn */
+  collections?: string[]
   /** of `server`: the stored tool, and the name by which its MCP server knows it */
   source?: { tool: string; name?: string }
 }
@@ -33,20 +35,22 @@ export interface Tool extends ToolSpec {
 export const BUILT_IN = ['search', 'document'] as const
 export type BuiltIn = (typeof BUILT_IN)[number]
 
-const builtIn: Record<BuiltIn, Tool> = {
-  search: {
-    name: 'search',
-    title: 'Search the documents',
-    description: 'Searches the documents again, for something that the ones at hand do not say.',
-    parameters: {
-      type: 'object',
-      properties: { query: { type: 'string', description: 'A short question that is understood alone' } },
-      required: ['query'],
-    },
-    leave: 'never',
-    runs: 'search',
-    readOnly: true,
+export const SEARCH_TOOL: Tool = {
+  name: 'search',
+  title: 'Search the documents',
+  description: 'Searches the documents again, for something that the ones at hand do not say.',
+  parameters: {
+    type: 'object',
+    properties: { query: { type: 'string', description: 'A short question that is understood alone' } },
+    required: ['query'],
   },
+  leave: 'never',
+  runs: 'search',
+  readOnly: true,
+}
+
+const builtIn: Record<BuiltIn, Tool> = {
+  search: SEARCH_TOOL,
   document: {
     name: 'document',
     title: 'Read a document',

@@ -258,17 +258,23 @@ export class ToolSteps {
 
   #reply(tool: Tool, call: ToolCallPart, signal: AbortSignal): Promise<ToolResultPart> {
     const { query, id } = argumentsOf(call)
-    if (tool.runs === 'search') return this.#search(call, String(query))
-    if (tool.runs === 'document') return this.#search(call, '*', `id:=\`${String(id).replaceAll('`', '')}\``)
+    if (tool.runs === 'search') return this.#search(tool, call, String(query))
+    if (tool.runs === 'document')
+      return this.#search(tool, call, '*', `id:=\`${String(id).replaceAll('`', '')}\``)
     return this.#ports.callTool?.(call, signal) ?? Promise.resolve(failed(call.id, 'It cannot run here.'))
   }
 
   /** Searches as the turn did. What is found can be cited. @param filter of its own, beside that of each search */
-  async #search({ id }: ToolCallPart, q: string, filter?: string): Promise<ToolResultPart> {
-    const { model, labels } = this.#request
-    const searches = this.#request.searches.map((search) => {
-      const { filter_by: own } = search.params
-      const both = [own, filter].filter(Boolean).map((each) => `(${each})`)
+  async #search(
+    { collections }: Tool,
+    { id }: ToolCallPart,
+    q: string,
+    filter?: string,
+  ): Promise<ToolResultPart> {
+    const { model, labels, searches: all } = this.#request
+    const own = collections ? all.filter(({ collection }) => collections.includes(collection)) : all
+    const searches = own.map((search) => {
+      const both = [search.params.filter_by, filter].filter(Boolean).map((each) => `(${each})`)
       return filter ? { ...search, params: { ...search.params, filter_by: both.join(' && ') } } : search
     })
     if (this.#searches > 0 && this.#searches + searches.length > MOST_SEARCHES) {
@@ -289,13 +295,13 @@ export class ToolSteps {
     if (allFailed({ summaries })) return failed(id, 'The search failed.')
     // A document that is asked for by its id is told even if the prompt has it.
     const shown = new Set(filter ? [] : this.#sources.map(({ document }) => JSON.stringify(document)))
-    const all = sourcesOf(found, labels)
-    const lists = all.map((list) => list.filter(({ document }) => !shown.has(JSON.stringify(document))))
+    const known = sourcesOf(found, labels)
+    const lists = known.map((list) => list.filter(({ document }) => !shown.has(JSON.stringify(document))))
     const { sources } = fitSources(lists, q, bytes, familyOf(model.model_name), orderOf(searches))
     this.#sources.push(...sources)
     this.#ports.emit({ type: 'results', replies: found.map(({ reply }) => reply) })
     this.#ports.emit({ type: 'retrieval', passages: passagesOf(sources), searches: summaries })
-    const isKnown = lists.flat().length === 0 && all.flat().length > 0
+    const isKnown = lists.flat().length === 0 && known.flat().length > 0
     const text = isKnown ? 'It found only what you have already.' : fencedDocuments(sources)
     return { type: 'tool_result', id, text }
   }

@@ -2,6 +2,7 @@
 import { once } from '../../lib/once'
 import { servePage } from '../http/html-pages'
 import { type App, type OpenCall, register } from '../http/router'
+import { agentRoutes } from './agents'
 import { catIndices, health, info } from './cluster'
 import * as documents from './documents'
 import { answer, openSearchError } from './errors'
@@ -138,5 +139,5 @@ export function mountOpenSearch(app: App): void {
       ),
   )
   register(app, [{ method: 'GET', path: '/', open: true, handle: root }])
-  registerAll(app, [...memoryRoutes, ...mlRoutes, ...routes], reserved)
+  registerAll(app, [...memoryRoutes, ...mlRoutes, ...agentRoutes, ...routes], reserved)
 }

@@ -41,10 +41,10 @@ const ACKNOWLEDGED = { acknowledged: true }
 
 /** Settings that are shown for every index. */
 const DEFAULTS = { number_of_shards: '1', number_of_replicas: '0' }
-/** All settings that are stored and shown, but have no effect here: neighbours are exact, whatever the `knn` ones say. */
+/** All settings that are stored and shown. The `knn` ones but `knn.space_type` have no effect here: neighbours are exact. */
 const SETTINGS = namesOf(`
   number_of_shards number_of_replicas refresh_interval search.default_pipeline default_pipeline
-  knn knn.algo_param.ef_search knn.algo_param.ef_construction knn.algo_param.m
+  knn knn.space_type knn.algo_param.ef_search knn.algo_param.ef_construction knn.algo_param.m
   knn.advanced.approximate_threshold
 `)
 
@@ -70,7 +70,12 @@ async function create(
   given: { settings: Kept['settings']; mappings?: unknown },
 ): Promise<void> {
   requireName(name)
-  const { fields: mapped, properties, dynamic = true, templates } = parseMapping(given.mappings)
+  const {
+    fields: mapped,
+    properties,
+    dynamic = true,
+    templates,
+  } = parseMapping(given.mappings, given.settings['knn.space_type'])
   requireCollections(access, 'collections:create', [name], record)
   const fields = await embedFields(env, mapped, given.settings.default_pipeline)
   const all = dynamic ? [...fields, DYNAMIC_FIELD] : fields
@@ -204,8 +209,9 @@ export async function putSettings(call: Call): Promise<Json> {
   const { settings, ...body } = await readObject(call.request)
   const changes = settingsOf(settings === undefined ? body : settings)
   if (Object.keys(changes).length === 0) throw incomplete('no settings to update')
-  if (changes.number_of_shards !== undefined) {
-    throw illegalArgument(`Can't update non dynamic settings [[index.number_of_shards]] for open indices`)
+  const fixed = ['number_of_shards', 'knn.space_type'].find((name) => changes[name] !== undefined)
+  if (fixed !== undefined) {
+    throw illegalArgument(`Can't update non dynamic settings [[index.${fixed}]] for open indices`)
   }
   if ((changes.default_pipeline ?? '_none') !== '_none')
     throw unsupported('[default_pipeline] of an index that is there: make a new one; it')
@@ -220,10 +226,10 @@ export async function putSettings(call: Call): Promise<Json> {
 
 export async function putMapping(call: Call): Promise<Json> {
   const body = await readObject(call.request)
-  const { fields, properties, dynamic, templates } = parseMapping(body)
   const { object } = await openIndex(call.env, call.path.collection!)
   const schema = unwrap(await object.schema())
   const kept = keptOf(schema)
+  const { fields, properties, dynamic, templates } = parseMapping(body, kept.settings['knn.space_type'])
   if (dynamic !== undefined && dynamic !== kept.dynamic) throw unsupported('A change of [dynamic]')
   const isOther = areKeywords(templates ?? []) !== areKeywords(kept.templates ?? [])
   if (templates !== undefined && isOther && hasOwnStrings(schema))

@@ -82,8 +82,12 @@ const KEPT_OPTIONS = `
   index
 `
 
-/** Checks a mapping, and makes its fields. @throws ApiError 400 that names what cannot be mapped */
-export function parseMapping(mappings: unknown = {}) {
+/**
+ * Checks a mapping, and makes its fields.
+ * @param space how vectors are measured that do not say it: the index's `knn.space_type`
+ * @throws ApiError 400 that names what cannot be mapped
+ */
+export function parseMapping(mappings: unknown = {}, space = 'l2') {
   if (!isObject(mappings)) throw mapperError('Expected map for property [mappings]')
   requireKeys(mappings, 'properties dynamic dynamic_templates', (key) =>
     mapperError(`Root mapping definition has unsupported parameters: [${key}]`),
@@ -95,7 +99,7 @@ export function parseMapping(mappings: unknown = {}) {
     throw unsupported(`[dynamic: ${String(dynamic)}]`)
   }
   return {
-    fields: fieldsOf(properties, ''),
+    fields: fieldsOf(properties, '', space),
     properties,
     dynamic: dynamic === undefined ? undefined : String(dynamic) === 'true',
     templates: parseTemplates(mappings.dynamic_templates),
@@ -105,16 +109,16 @@ export function parseMapping(mappings: unknown = {}) {
 const mapperError = (message: string): OpenSearchError =>
   new OpenSearchError(400, 'mapper_parsing_exception', message)
 
-function fieldsOf(properties: Json, prefix: string): Json[] {
+function fieldsOf(properties: Json, prefix: string, space: string): Json[] {
   return Object.entries(properties).flatMap(([key, property]) => {
     const name = prefix + key
     if (!isObject(property)) throw mapperError(`Expected map for property [fields] on field [${name}]`)
-    return fieldOf(name, property)
+    return fieldOf(name, property, space)
   })
 }
 
 /** The fields of one property. @throws ApiError 400 */
-function fieldOf(name: string, property: Json): Json[] {
+function fieldOf(name: string, property: Json, space: string): Json[] {
   const type = property.type ?? 'object'
   if (type === 'object' || type === 'nested') {
     for (const [option, value] of Object.entries(property)) {
@@ -125,7 +129,7 @@ function fieldOf(name: string, property: Json): Json[] {
     }
     // Children of arrays are arrays themselves, which only the documents show. The mapping is kept to be returned.
     const children = isObject(property.properties) ? property.properties : {}
-    const fields = fieldsOf(children, `${name}.`)
+    const fields = fieldsOf(children, `${name}.`, space)
     return type === 'object' ? fields : []
   }
   requireKeys(property, KEPT_OPTIONS, (option) =>
@@ -144,7 +148,7 @@ function fieldOf(name: string, property: Json): Json[] {
     throw unsupported(`[fields] of [${name}], which is no text: map a field of its own, as it`)
   if (field === undefined)
     throw mapperError(`No handler for type [${String(type)}] declared on field [${name}]`)
-  const more = kind === 'knn_vector' ? vectorOf(name, property) : keyed ? VALUES : {}
+  const more = kind === 'knn_vector' ? vectorOf(name, property, space) : keyed ? VALUES : {}
   return [{ name: storedName(name), optional: true, ...field, ...more }]
 }
 
@@ -165,11 +169,11 @@ function hasKeyword(name: string, fields: unknown): boolean {
   return true
 }
 
-function vectorOf(name: string, { dimension, method, space_type }: Json): Json {
+function vectorOf(name: string, { dimension, method, space_type }: Json, usual: string): Json {
   if (!Number.isInteger(dimension) || (dimension as number) < 1) {
     throw mapperError(`Dimension value missing for vector: ${name}`)
   }
-  const space = space_type ?? (isObject(method) ? method.space_type : undefined) ?? 'l2'
+  const space = space_type ?? (isObject(method) ? method.space_type : undefined) ?? usual
   const distance = DISTANCES[String(space)]
   if (distance === undefined) {
     throw unsupported(

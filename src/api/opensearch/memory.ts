@@ -313,7 +313,7 @@ const adding =
  * Messages that are written into a history become part of later prompts, and no guardrail judges them.
  * @throws OpenSearchError 403 for a key made for pages, 400 where the conversation's model has a guardrail
  */
-async function requireTrusted({ env, access }: Call, row: stored.MemoryRow): Promise<void> {
+export async function requireTrusted({ env, access }: Call, row: stored.MemoryRow): Promise<void> {
   if (access.forPages) {
     throw new OpenSearchError(
       403,

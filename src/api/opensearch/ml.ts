@@ -38,19 +38,19 @@ export const written = (index: string, id: string, result: string, version = 1):
 const notFound = (message: string): OpenSearchError => statusError(404, message)
 
 /** Requires a text. @throws ApiError 400 `missing` */
-function requireText(value: unknown, missing: string): string {
+export function requireText(value: unknown, missing: string): string {
   if (typeof value !== 'string' || value.trim() === '') throw badRequest(missing)
   return value
 }
 
-function allowText(body: Json, name: string): string | undefined {
+export function allowText(body: Json, name: string): string | undefined {
   const value = body[name] ?? undefined
   if (value === undefined || typeof value === 'string') return value
   throw badRequest(`[${name}] has to be a text`)
 }
 
 /** An object with all values as texts: a number becomes its digits. */
-function textsOf(given: unknown, name: string): Record<string, string> {
+export function textsOf(given: unknown, name: string): Record<string, string> {
   const value = given ?? {}
   if (!isObject(value)) throw badRequest(`[${name}] has to be an object`)
   return Object.fromEntries(
@@ -59,13 +59,13 @@ function textsOf(given: unknown, name: string): Record<string, string> {
 }
 
 /** @throws ApiError 400 that names what is unknown */
-const requireKnown = (body: Json, known: string, what: string): void =>
+export const requireKnown = (body: Json, known: string, what: string): void =>
   requireKeys(body, known, (key) => unsupported(`[${key}] of ${what}`))
 
 // =============================================================================
 // The plugin's resources: where OpenSearch keeps them, and what it says of them.
 
-interface Resource {
+export interface Resource {
   kind: string
   /** OpenSearch's own index of them */
   index: string
@@ -74,7 +74,7 @@ interface Resource {
   shown(row: registry.ResourceRow): Json
 }
 
-const timesOf = ({ createdAt, updatedAt }: registry.ResourceRow): Json => ({
+export const timesOf = ({ createdAt, updatedAt }: registry.ResourceRow): Json => ({
   created_time: createdAt,
   last_updated_time: updatedAt,
 })
@@ -91,7 +91,7 @@ const GROUP: Resource = {
   missing: (id) => `Failed to find model group with ID: ${id}`,
   shown: (row) => ({ ...readStoredObject(row.body), ...timesOf(row) }),
 }
-const MODEL: Resource = {
+export const MODEL: Resource = {
   kind: 'model',
   index: '.plugins-ml-model',
   missing: (id) => `Failed to find model with the provided model id: ${id}`,
@@ -123,7 +123,7 @@ const TASK: Resource = {
 }
 
 /** @throws ApiError 404 */
-async function rowOf(
+export async function rowOf(
   env: Cloudflare.Env,
   { kind, missing }: Resource,
   id: string,
@@ -144,7 +144,11 @@ async function search({ env, request, query }: Call, { kind, index, shown }: Res
 }
 
 /** Deletes the one in the path, if it is there. */
-async function removed({ env, path }: Call, { kind, index }: Resource, version?: number): Promise<Json> {
+export async function removed(
+  { env, path }: Call,
+  { kind, index }: Resource,
+  version?: number,
+): Promise<Json> {
   const deleted = await registry.deleteOne(env, kind, path.id!)
   return written(index, path.id!, deleted ? 'deleted' : 'not_found', version)
 }
@@ -495,7 +499,7 @@ async function streamPrediction(call: Call): Promise<Response> {
 }
 
 /** A provider's failure with its own status. The envelope replaces statuses that clients would retry. */
-function remoteError(error: unknown): unknown {
+export function remoteError(error: unknown): unknown {
   if (!(error instanceof ProviderError)) return error
   const { upstream, message } = error
   if (error.fault === 'silent') return new OpenSearchError(500, 'timeout_exception', message)
@@ -506,11 +510,11 @@ function remoteError(error: unknown): unknown {
 }
 
 // =============================================================================
-const ML = '/_plugins/_ml'
+export const ML = '/_plugins/_ml'
 /** The same rights as for conversation models: whoever may write one can have calls made with its credentials. */
-const may = (verb: string): string[] => [`conversations/models:${verb}`]
+export const may = (verb: string): string[] => [`conversations/models:${verb}`]
 
-const found = (path: string, resource: Resource): RouteRow[] => [
+export const found = (path: string, resource: Resource): RouteRow[] => [
   ['GET POST', `${ML}/${path}/_search`, may('list'), (call) => search(call, resource), LIST_PARAMETERS],
   [
     'GET',
