@@ -107,6 +107,40 @@ describe('connectors and models', () => {
     expect((await call('DELETE', `${ML}/models/${task.model_id}`)).status).toBe(400)
   })
 
+  test('a model is renamed, and goes by the names of its routes before 2.7', async () => {
+    const uploading = { name: 'local', version: '1', model_format: 'TORCH_SCRIPT' }
+    const { body: uploaded } = await call('POST', `${ML}/models/_upload`, uploading)
+    const id = uploaded.model_id
+    expect((await call('POST', `${ML}/models/${id}/_load`)).body).toMatchObject({ status: 'COMPLETED' })
+    expect((await call('GET', `${ML}/profile/models/${id}`)).body).toEqual({
+      nodes: { parley: { models: { [id]: { model_state: 'DEPLOYED', worker_nodes: ['parley'] } } } },
+    })
+    expect((await call('GET', `${ML}/profile/tasks`)).body).toEqual({})
+    const { body: changed } = await call('PUT', `${ML}/models/${id}`, { name: 'renamed' })
+    expect(changed).toMatchObject({ _id: id, result: 'updated' })
+    const { body: model } = await call('GET', `${ML}/models/${id}`)
+    expect(model).toMatchObject({ name: 'renamed', model_state: 'DEPLOYED', algorithm: 'TEXT_EMBEDDING' })
+    const faulty = await call('PUT', `${ML}/models/${id}`, { model_group_id: 'nobody' })
+    expect([faulty.status, faulty.body.error.reason]).toEqual([404, expect.stringContaining('nobody')])
+    expect((await call('PUT', `${ML}/models/${id}`, { name: ' ' })).status).toBe(400)
+    expect((await call('POST', `${ML}/models/_unload`, { model_ids: [id] })).body).toEqual({
+      parley: { stats: { [id]: 'undeployed' } },
+    })
+    expect((await call('POST', `${ML}/models/_undeploy`, {})).status).toBe(400)
+    expect((await call('GET', `${ML}/profile/models/${id}`)).body).toEqual({})
+    const { body: stats } = await call('GET', `${ML}/stats/ml_model_count,ml_model_index_status`)
+    expect(stats).toEqual({ ml_model_count: expect.any(Number), ml_model_index_status: 'green', nodes: {} })
+    expect((await call('GET', `${ML}/parley/stats`)).body).toMatchObject({ nodes: {} })
+    expect((await call('GET', `${ML}/stats/moods`)).status).toBe(400)
+    expect((await call('GET', `${ML}/tools`)).body).toContainEqual({
+      name: 'MLModelTool',
+      type: 'MLModelTool',
+      version: '1',
+      description: 'Asks a model.',
+    })
+    expect((await call('GET', `${ML}/tools/PPLTool`)).status).toBe(404)
+  })
+
   test('K7, K10: what is missing is named', async () => {
     const { body } = await call('POST', `${ML}/models/_register`, { name: 'chat', function_name: 'remote' })
     expect(body.error.reason).toMatch(/^You must provide connector content/)

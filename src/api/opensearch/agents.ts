@@ -100,7 +100,10 @@ const AGENT: Resource = {
   kind: 'agent',
   index: '.plugins-ml-agent',
   missing: (id) => `Failed to find agent with the provided agent id: ${id}`,
-  shown: (row) => ({ ...agentIn(row), ...timesOf(row) }),
+  shown: (row) => {
+    const { parameters, ...agent } = agentIn(row)
+    return { ...agent, ...(Object.keys(parameters).length > 0 && { parameters }), ...timesOf(row) }
+  },
 }
 
 const nameOf = ({ name, type }: Pick<ToolSpec, 'name' | 'type'>): string => name ?? type
@@ -263,34 +266,47 @@ async function indicesTable(_: Values, { call }: Running): Promise<string> {
   return [['row', ...columns], ...lines].map((line) => `${line.join(',')}\n`).join('')
 }
 
-const TOOLS: Readonly<Record<string, Run>> = {
-  VectorDBTool: async (given, on) => linesOf(await neighbours(given, on)),
-  MLModelTool: (given, on) => predicted(given, on, needed(given, 'model_id')),
-  RAGTool: async (given, on) => {
-    const hits = await neighbours(given, on)
-    if (given.enable_Content_Generation === 'false') return linesOf(hits)
-    const output_field = hits
-      .map(({ _id, _source }) => `_id: ${_id}\n_source: ${JSON.stringify(_source)}\n`)
-      .join('')
-    return predicted({ ...given, output_field }, on, needed(given, 'inference_model_id'))
-  },
-  SearchIndexTool: async (given, on) => {
-    const asked = tryJson(needed(given, 'input'), parseShallow)
-    if (!isObject(asked) || typeof asked.index !== 'string' || !isObject(asked.query))
-      throw illegalArgument('[input] of the SearchIndexTool takes JSON with an [index] and a [query]')
-    return linesOf(await hitsOf(on, asked.index, asked.query))
-  },
-  ListIndexTool: indicesTable,
-  CatIndexTool: indicesTable,
-  IndexMappingTool: async (given, { call }) => {
-    const all = await Promise.all(
-      namesIn(given.index ?? needed(given, 'input')).map((collection) => {
-        requireCollections(call.access, 'collections:get', [collection], call.record)
-        return described('mappings', 'settings')({ ...call, path: { collection } })
-      }),
-    )
-    return JSON.stringify(Object.assign({}, ...all))
-  },
+/** What each tool does, and how. */
+const TOOLS: Readonly<Record<string, readonly [about: string, run: Run]>> = {
+  VectorDBTool: [
+    'Finds documents by their meaning.',
+    async (given, on) => linesOf(await neighbours(given, on)),
+  ],
+  MLModelTool: ['Asks a model.', (given, on) => predicted(given, on, needed(given, 'model_id'))],
+  RAGTool: [
+    'Answers from documents that it finds by their meaning.',
+    async (given, on) => {
+      const hits = await neighbours(given, on)
+      if (given.enable_Content_Generation === 'false') return linesOf(hits)
+      const output_field = hits
+        .map(({ _id, _source }) => `_id: ${_id}\n_source: ${JSON.stringify(_source)}\n`)
+        .join('')
+      return predicted({ ...given, output_field }, on, needed(given, 'inference_model_id'))
+    },
+  ],
+  SearchIndexTool: [
+    'Searches an index by a query.',
+    async (given, on) => {
+      const asked = tryJson(needed(given, 'input'), parseShallow)
+      if (!isObject(asked) || typeof asked.index !== 'string' || !isObject(asked.query))
+        throw illegalArgument('[input] of the SearchIndexTool takes JSON with an [index] and a [query]')
+      return linesOf(await hitsOf(on, asked.index, asked.query))
+    },
+  ],
+  ListIndexTool: ['Lists the indices.', indicesTable],
+  CatIndexTool: ['Lists the indices.', indicesTable],
+  IndexMappingTool: [
+    'Shows the mappings and settings of indices.',
+    async (given, { call }) => {
+      const all = await Promise.all(
+        namesIn(given.index ?? needed(given, 'input')).map((collection) => {
+          requireCollections(call.access, 'collections:get', [collection], call.record)
+          return described('mappings', 'settings')({ ...call, path: { collection } })
+        }),
+      )
+      return JSON.stringify(Object.assign({}, ...all))
+    },
+  ],
 }
 
 /** Tools that a conversational agent's model may call: searches, which its turn makes. */
@@ -314,7 +330,7 @@ async function runTools(tools: readonly ToolSpec[], parameters: Values, on: Runn
   const outputs: Output[] = []
   for (const tool of tools) {
     on.gone.throwIfAborted()
-    const result = await TOOLS[tool.type]!(givenTo(tool, known), on)
+    const result = await TOOLS[tool.type]![1](givenTo(tool, known), on)
     known[`${nameOf(tool)}.output`] = result
     outputs.push({ name: nameOf(tool), result })
   }
@@ -474,7 +490,24 @@ const responseOf = ({ answer }: Turn): Json => ({
 const resultsOf = ({ answer }: Turn): Json[] =>
   answer.flatMap((part) => (part.type === 'tool_result' ? [{ name: 'response', result: part.text }] : []))
 
+/** The tools of agents, or the one of the path. @throws ApiError 404 */
+function tools({ path }: Call): Json | Json[] {
+  const all = Object.entries(TOOLS).map(([type, [description]]) => ({
+    name: type,
+    type,
+    version: '1',
+    description,
+  }))
+  if (path.id === undefined) return all
+  const tool = all.find(({ type }) => type === path.id)
+  if (tool === undefined)
+    throw statusError(404, `Failed to find tool information with the provided tool name: ${path.id}`)
+  return tool
+}
+
 export const agentRoutes: RouteRow[] = [
+  ['GET', `${ML}/tools`, may('list'), tools],
+  ['GET', `${ML}/tools/:id`, may('list'), tools],
   ['POST', `${ML}/agents/_register`, may('create'), register],
   ...found('agents', AGENT),
   ['PUT', `${ML}/agents/:id`, may('upsert'), update],

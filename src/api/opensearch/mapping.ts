@@ -350,6 +350,7 @@ const DEFAULTS: ClusterSettings = {
   [TRUSTED]: [],
   [HISTORY]: 'opensearch_memory',
   'plugins.ml_commons.only_run_on_ml_node': 'false',
+  'plugins.ml_commons.allow_custom_deployment_plan': 'false',
   'plugins.ml_commons.allow_registering_model_via_url': 'false',
   'plugins.ml_commons.allow_registering_model_via_local_file': 'false',
   'plugins.ml_commons.model_access_control_enabled': 'false',

@@ -17,7 +17,7 @@ import {
   WRITTEN,
 } from './errors'
 import { LIST_PARAMETERS, searchEntries } from './json-query'
-import { isObject, isOn, type Json, type RouteRow, readObject } from './route'
+import { isObject, isOn, type Json, listed, type RouteRow, readObject } from './route'
 import { newId } from './source'
 
 // =============================================================================
@@ -101,8 +101,6 @@ export const MODEL: Resource = {
       name,
       model_group_id: group,
       algorithm,
-      // Searches ask for it by either name.
-      function_name: algorithm,
       model_version: version,
       description,
       model_state: state,
@@ -134,12 +132,12 @@ export async function rowOf(
 }
 
 async function search({ env, request, query }: Call, { kind, index, shown }: Resource): Promise<Json> {
-  const entries = (await registry.findAll(env, kind)).map((row) => ({
-    _index: index,
-    _id: row.id,
-    _version: row.version,
-    _source: shown(row),
-  }))
+  const entries = (await registry.findAll(env, kind)).map((row) => {
+    const source = shown(row)
+    // Models are asked for by either name.
+    const named = source.algorithm !== undefined && { function_name: source.algorithm }
+    return { _index: index, _id: row.id, _version: row.version, _source: { ...source, ...named } }
+  })
   return searchEntries(entries, await readObject(request, {}), query)
 }
 
@@ -279,6 +277,7 @@ async function requireUnused(env: Cloudflare.Env, id: string): Promise<void> {
 // done.
 
 const NODE = 'parley'
+const MOST_MODELS = 100
 
 const GROUP_KEYS = 'name description access_mode backend_roles add_all_backend_roles'
 
@@ -392,9 +391,28 @@ async function deployModel({ env, path }: Call): Promise<Json> {
   return { task_id, task_type: 'DEPLOY_MODEL', status: 'COMPLETED' }
 }
 
-async function undeployModel({ env, path }: Call): Promise<Json> {
-  await setState(env, path.id!, 'REGISTERED')
-  return { [NODE]: { stats: { [path.id!]: 'undeployed' } } }
+/** Undeploys the model of the path, or those that the body names. */
+async function undeployModels({ env, path, request }: Call): Promise<Json> {
+  const { model_ids, node_ids: _, ...others } = path.id === undefined ? await readObject(request) : {}
+  requireKnown(others, '', 'what is undeployed')
+  const ids = path.id === undefined ? listed(model_ids).map(String) : [path.id]
+  if (ids.length === 0 || ids.length > MOST_MODELS)
+    throw badRequest(`[model_ids] takes from 1 to ${MOST_MODELS} models`)
+  for (const id of ids) await setState(env, id, 'REGISTERED')
+  return { [NODE]: { stats: Object.fromEntries(ids.map((id) => [id, 'undeployed'])) } }
+}
+
+/** Given values replace stored ones. */
+async function updateModel({ env, path, request }: Call): Promise<Json> {
+  const row = await rowOf(env, MODEL, path.id!)
+  const body = await readObject(request)
+  requireKnown(body, 'name description model_group_id', 'a change of a model')
+  const { model_group_id: group, ...texts } = body
+  if (group !== undefined) await rowOf(env, GROUP, String(group))
+  for (const name of Object.keys(texts)) requireText(texts[name], `[${name}] has to be a text`)
+  const model = { ...registry.modelIn(row), ...texts, ...(group !== undefined && { group }) }
+  const version = await registry.storeOne(env, { ...row, body: JSON.stringify(model) })
+  return written(MODEL.index, path.id!, 'updated', version)
 }
 
 async function deleteModel({ env, path }: Call): Promise<Json> {
@@ -510,6 +528,38 @@ export function remoteError(error: unknown): unknown {
 }
 
 // =============================================================================
+// What the plugin tells of itself. There is one node, and nothing is under way.
+
+/** GET /stats, all of them or those that the path names. */
+async function stats({ env, path }: Call): Promise<Json> {
+  const counted = await Promise.all(
+    [CONNECTOR, MODEL, TASK].map(
+      async ({ kind }) => [kind, (await registry.findAll(env, kind)).length] as const,
+    ),
+  )
+  const all: Json = Object.fromEntries(
+    counted.flatMap(([kind, count]) => [
+      [`ml_${kind}_count`, count],
+      [`ml_${kind}_index_status`, count === 0 ? 'non-existent' : 'green'],
+    ]),
+  )
+  const { ml_task_count: _, ...known } = all
+  const wanted = path.stat?.split(',') ?? Object.keys(known)
+  const unknown = wanted.find((name) => !Object.hasOwn(known, name))
+  if (unknown !== undefined) throw unsupported(`The stat [${unknown}]`)
+  return { ...Object.fromEntries(wanted.map((name) => [name, known[name]])), nodes: {} }
+}
+
+/** GET /profile of models: those that are deployed. */
+async function profile({ env, path }: Call): Promise<Json> {
+  const deployed = (await registry.findAll(env, 'model')).filter(
+    (row) => registry.modelIn(row).state === 'DEPLOYED' && (path.id ?? row.id) === row.id,
+  )
+  const models = deployed.map(({ id }) => [id, { model_state: 'DEPLOYED', worker_nodes: [NODE] }])
+  return models.length === 0 ? {} : { nodes: { [NODE]: { models: Object.fromEntries(models) } } }
+}
+
+// =============================================================================
 export const ML = '/_plugins/_ml'
 /** The same rights as for conversation models: whoever may write one can have calls made with its credentials. */
 export const may = (verb: string): string[] => [`conversations/models:${verb}`]
@@ -538,14 +588,32 @@ export const mlRoutes: RouteRow[] = [
   ...found('model_groups', GROUP),
   ['PUT', `${ML}/model_groups/:id`, may('upsert'), updateGroup],
   ['DELETE', `${ML}/model_groups/:id`, may('delete'), deleteGroup],
-  ['POST', `${ML}/models/_register`, may('create'), registerModel, 'deploy'],
+  // Some have two names, of which the second one is that of OpenSearch before 2.7.
+  ...['_register', '_upload'].map(
+    (verb): RouteRow => ['POST', `${ML}/models/${verb}`, may('create'), registerModel, 'deploy'],
+  ),
   ...found('models', MODEL),
-  ['POST', `${ML}/models/:id/_deploy`, may('upsert'), deployModel],
-  ['POST', `${ML}/models/:id/_undeploy`, may('upsert'), undeployModel],
+  ['PUT', `${ML}/models/:id`, may('upsert'), updateModel],
+  ...['_deploy', '_load'].map(
+    (verb): RouteRow => ['POST', `${ML}/models/:id/${verb}`, may('upsert'), deployModel],
+  ),
+  ...['_undeploy', '_unload'].flatMap((verb) =>
+    ['models', 'models/:id'].map(
+      (path): RouteRow => ['POST', `${ML}/${path}/${verb}`, may('upsert'), undeployModels],
+    ),
+  ),
   ['POST', `${ML}/models/:id/_predict`, may('create'), predictModel],
   ['POST', `${ML}/models/:id/_predict/stream`, may('create'), streamPrediction],
   ['POST', `${ML}/_predict/:algorithm/:id`, may('create'), predictModel],
   ['DELETE', `${ML}/models/:id`, may('delete'), deleteModel],
   ...found('tasks', TASK),
   ['DELETE', `${ML}/tasks/:id`, may('delete'), (call) => removed(call, TASK)],
+  ...['stats', 'stats/:stat', ':node/stats', ':node/stats/:stat'].map(
+    (path): RouteRow => ['GET', `${ML}/${path}`, may('list'), stats],
+  ),
+  ...['profile', 'profile/models', 'profile/models/:id'].map(
+    (path): RouteRow => ['GET POST', `${ML}/${path}`, may('list'), profile],
+  ),
+  ['GET POST', `${ML}/profile/tasks`, may('list'), () => ({})],
+  ['GET POST', `${ML}/profile/tasks/:id`, may('list'), () => ({})],
 ]
