@@ -8,11 +8,11 @@ import type { Source, Verdict } from '../language-model'
 import { isStopword } from '../words'
 import { newerThan, newestFirst } from './editions'
 import { type Candidate, type Evidence, weighEvidence } from './evidence'
-import { excerptOf } from './excerpt'
+import { excerptOf, FIGURES } from './excerpt'
 import type { Phrases } from './language'
 import type { Meaning } from './meaning'
 import { placeOf, placesIn } from './places'
-import { type Question, questionsIn, readQuestion } from './question'
+import { hasLook, type Question, questionsIn, readQuestion } from './question'
 import { smallTalk } from './small-talk'
 import { openingAsked } from './suggestions'
 import { aboutness, ENOUGH, isSureOf, LITTLE, sharesLabel } from './sureness'
@@ -62,7 +62,8 @@ function answerOne(text: string, sources: Source[], meaning: Meaning | undefined
     const about: Question = { ...question, kind: 'definition' }
     return { text: framed(shownOf([opening], about, evidence, sources), says) }
   }
-  const ranked = evidence.candidates.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score)
+  const said = evidence.candidates.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score)
+  const ranked = figureFirst(said, question)
   const best = ranked[0]
   const about = best ? aboutness(best, evidence) : 0
   if (!best || about < ENOUGH) {
@@ -82,6 +83,17 @@ function answerOne(text: string, sources: Source[], meaning: Meaning | undefined
 const framed = (shown: string, { from }: Phrases): string =>
   shown.startsWith('**') ? `${from}\n\n${shown}` : shown
 
+/** Puts a section that has the time or number asked for before the best one, if that has none and this one comes near. */
+function figureFirst(ranked: Candidate[], { kind }: Question): Candidate[] {
+  const [best] = ranked
+  const has = ({ section }: Candidate) =>
+    section.candidates.some(({ sentence }) => hasLook(kind, sentence.text))
+  if (!best || !FIGURES.includes(kind) || has(best)) return ranked
+  const other = ranked.find((candidate) => has(candidate))
+  if (!other || other.score < NEAR * best.score) return ranked
+  return [other, ...ranked.filter((candidate) => candidate !== other)]
+}
+
 /** The best section, and those of other documents that come near. */
 function passagesOf(ranked: Candidate[], question: Question): Candidate[] {
   const [best] = ranked
@@ -91,8 +103,11 @@ function passagesOf(ranked: Candidate[], question: Question): Candidate[] {
     if (chosen.length === MOST_PASSAGES || candidate.score < NEAR * best!.score) break
     if (seen.has(candidate.rank)) continue
     seen.add(candidate.rank)
-    if (chosen.some((other) => repeats(candidate, other, question))) continue
-    chosen.push(candidate)
+    // What comes second may have been replaced, too.
+    const [newest = candidate] = newerThan(candidate, ranked, question)
+    seen.add(newest.rank)
+    if (chosen.some((other) => other === newest || repeats(newest, other, question))) continue
+    chosen.push(newest)
   }
   return chosen
 }

@@ -13,7 +13,7 @@ const LITTLE_SAID = 200
 /** A table is shown whole if it takes at most this share of the room; of a larger one, the rows that match. */
 const SMALL = 0.5
 /** Questions that one figure answers. */
-const FIGURES = ['when', 'often', 'count']
+export const FIGURES = ['when', 'often', 'count', 'price', 'version']
 /** An introduction of more characters stands for itself. */
 const LONGEST_INTRODUCTION = 400
 /** A word of the question deserves a block if it weighs this share of the heaviest one. */

@@ -13,6 +13,9 @@ const KINDS = [
     /^(?!\W*(?:what|how|which|who|why|where)\b)\W*(?:\w+\W+){0,4}when\b(?! should\b)|[,.;:!?] when (?:is|are|was|were|do|does|did|can|will)\b|\b(what|which) (year|date|day|month|decade|century|time)\b|\bhow long ago\b/i,
   ],
   ['often', /\bhow (often|frequently|regularly)\b/i],
+  // "How much does it weigh?" asks for no money.
+  ['price', /\bhow much (?:do|does|did|would|will)\b.*\bcosts?\b|\bhow much (?:is|are) (?:an?|the|your)\b/i],
+  ['version', /\b(?:which|what) (?:\S+ ){0,3}versions?\b/i],
   [
     'count',
     /\bhow (many|much|long|old|far|tall|big|large|high|fast|quickly|soon|deep|wide)\b|\bwhat (percentage|number|amount|age|size)\b|\bwhat(?:'?s| is| are) (?:the |my |our )?(?:\w+ )?(?:max|maximum|min|minimum|limit|size|price|cost|fee|rate|copay|deductible)\b/i,
@@ -98,8 +101,11 @@ export function readQuestion(given: string, language = languageOf(wordsOf(given)
   const chosen = [topical.filter((word) => !isVague(word)), topical, words.filter(isContent)].find(
     ({ length }) => length > 0,
   )
-  const terms = [...new Map(chosen?.map((word) => [word.stem, word])).values()]
   const kind: Kind = KINDS.find(([, pattern]) => pattern.test(text))?.[0] ?? 'other'
+  const all = [...new Map(chosen?.map((word) => [word.stem, word])).values()]
+  // "Node 22 or later" answers as well as "version 22 of Node".
+  const others = kind === 'version' ? all.filter(({ folded }) => !/^versions?$/.test(folded)) : all
+  const terms = others.length > 0 ? others : all
   // German nouns have a capital letter, so one does not make a name.
   const names = language?.locale === 'de' ? [] : namesIn(text, language)
   return {
@@ -160,6 +166,12 @@ export function hasLook(kind: Kind, sentence: string): boolean {
       return /\d|\b(one|two|three|four|five|six|seven|eight|nine|ten|dozen|hundred|thousand|million|half|percent|no limit|unlimited|forever|free)\b/i.test(
         sentence,
       )
+    case 'price':
+      return /[$\u20ac\u00a3\u00a5\u20b9] ?\d|\d ?(?:[$\u20ac\u00a3\u00a5\u20b9]|(?:usd|eur|gbp|chf|euros?|dollars?|pounds?|francs?|cents?)\b)|\d[.,]\d\d\b|\b(?:price|cost|fee)s?\W{1,3}\d|\b(?:free|no (?:charge|cost|fee))\b/i.test(
+        sentence,
+      )
+    case 'version':
+      return /\d/.test(sentence)
     case 'difference':
       return /\b(differen(ce|ces|t|tly)|differs?|unlike|whereas|compared|contrast|other hand|instead of|rather than|while)\b/i.test(
         sentence,

@@ -131,4 +131,21 @@ describe('pages of one title whose paths name a version', () => {
     ] as const)
       expect([a, b].map((id) => editionOf({ id }).version)).toEqual([undefined, undefined])
   })
+
+  it('take the place of an earlier one that would come second', () => {
+    const support = (title: string, text: string) => ({ id: title, title, heading: 'Node.js support', text })
+    const answer = answerFrom(
+      'which version of node is needed',
+      from(
+        { id: 'cycle', title: 'Release cycle', text: 'Versions of Node that are odd, such as 23, may work.' },
+        support(
+          'Tool 6.0 is out!',
+          'Tool 6 supports the versions 18 and 20 of Node, and drops old versions.',
+        ),
+        support('Tool 8.0 is out!', 'Tool 8 requires Node 22.'),
+      ),
+    )
+    expect(answer).toContain('Tool 8 requires Node 22.')
+    expect(`${answer}Tool 6`.indexOf('Tool 8.0')).toBeLessThan(`${answer}Tool 6`.indexOf('Tool 6'))
+  })
 })

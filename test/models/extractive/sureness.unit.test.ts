@@ -41,6 +41,23 @@ describe('an answer that is not sure', () => {
     expect(text).toBe('Lunch is at noon.')
   })
 
+  it('is not sure of a price without money, nor of a version without a number', () => {
+    const pages = from(
+      { id: 'paths', title: 'Paths', text: 'Resolving the paths of the tool has a small performance cost.' },
+      { id: 'shop', title: 'Licence', text: 'A licence of the tool costs 20 euros a year.' },
+      { id: 'odd', title: 'Node', text: 'Odd versions of Node are not tested, and should work.' },
+    )
+    const of = (question: string, at: number) => answerFrom(question, [pages[at]!]).warned === true
+    expect(of('how much does the tool cost', 0)).toBe(true)
+    expect(of('how much does a licence of the tool cost', 1)).toBe(false)
+    expect(of('which versions of node are tested', 2)).toBe(true)
+    expect(answerFrom('how much does the tool cost', pages).text.indexOf('20 euros')).toBeGreaterThan(-1)
+    for (const price of ['$5', '5 €', '2.50', 'Price: 3', 'It is free.', 'no charge'])
+      expect(hasLook('price', price)).toBe(true)
+    expect(readQuestion('how much does it weigh').kind).toBe('count')
+    expect(readQuestion('how much is a baguette').kind).toBe('price')
+  })
+
   it('is not sure of one word alone, which any text can mention', () => {
     const table = readTable()
     const meaning = { vector: (text: string) => table.embed(text, 256) }
