@@ -39,13 +39,14 @@ const LONGEST_HTML = 65_536
 const words = (/** @type {string} */ names) => new Set(names.split(/\s+/))
 
 const INLINE = words(
-  `a abbr b cite code del em font i ins kbd mark q s samp small span strike strong sub sup tt u var br wbr img input source col`,
+  `a abbr audio b button cite code del em font i ins kbd label mark q s samp small span strike strong sub sup tt u var br wbr img input
+  source col`,
 )
 
 /** Elements that begin a line of their own. */
 const BLOCKS = words(
-  `blockquote caption center colgroup dd details div dl dt figcaption figure footer h1 h2 h3 h4 h5 h6 header hr iframe li main ol p
-  picture pre script section style summary svg table tbody td template tfoot th thead tr ul video`,
+  `address article aside blockquote caption center colgroup dd details div dl dt figcaption figure footer h1 h2 h3 h4 h5 h6 header hr
+  iframe li main nav ol p picture pre script section style summary svg table tbody td template tfoot th thead tr ul video`,
 )
 
 /** Elements whose end may be left out (HTML, 13.1.2.4, "Optional tags"). */
@@ -65,6 +66,9 @@ const BOOLEAN = words(
   multiple muted name nofollow noshade novalidate nowrap open playsinline readonly required reversed selected`,
 )
 
+/** Attributes of Vue, Alpine and the like need none either. */
+const DIRECTIVE = /^(?:[@:]|v-|x-|data-)/
+
 const ATTRIBUTE = /\s+([a-z_:@][\w:.-]*)(?:\s*=\s*("[^"]*"|'[^']*'|[^\s"'=<>`]+))?/gi
 
 const TAG =
@@ -80,6 +84,7 @@ const TOKENS =
  * @property {number} end
  * @property {string} name in lower case; '!' of a comment
  * @property {boolean} isEnd
+ * @property {boolean} [isClosed] written as `<span id="x"/>`: nothing belongs to it
  * @property {Map<string, string>} attributes
  * @property {boolean} [isSure] whether it is HTML and no text
  * @property {Tag} [mate] the end tag of a start tag
@@ -100,10 +105,11 @@ export function tagOf(html, start) {
   if (!found || !(INLINE.has(name) || BLOCKS.has(name))) return undefined
   const attributes = new Map()
   for (const [, key = '', value] of (found[3] ?? '').matchAll(ATTRIBUTE)) {
-    if (value === undefined && !BOOLEAN.has(key.toLowerCase())) return undefined
+    if (value === undefined && !BOOLEAN.has(key.toLowerCase()) && !DIRECTIVE.test(key)) return undefined
     attributes.set(key.toLowerCase(), (value ?? '').replace(/^(["'])([\s\S]*)\1$/, '$2'))
   }
-  return { start, end, name, isEnd: found[1] === '/', attributes }
+  const isClosed = html.endsWith('/>') && attributes.size > 0
+  return { start, end, name, isEnd: found[1] === '/', isClosed, attributes }
 }
 
 /** @param {string} source @returns {Tag[]} */
@@ -124,6 +130,7 @@ function pair(tags, closed) {
   for (const tag of tags) {
     if (tag.name === '!') tag.isSure = true
     else if (EMPTY.has(tag.name)) tag.isSure = !NEEDS_ATTRIBUTES.has(tag.name) || tag.attributes.size > 0
+    else if (tag.isClosed && INLINE.has(tag.name)) tag.isSure = true
     else if (!tag.isEnd) open.push(tag)
     else {
       const at = open.findLastIndex(({ name }) => name === tag.name)
@@ -240,8 +247,10 @@ export function withEdits(source, edits) {
   return pieces.join('')
 }
 
-/** What stands between the parts of a block: a sign of the private use area. */
-const APART = '\uE000'
+/** What stands between the parts of a block, and before a heading: signs of the private use area. */
+const [APART, HEADING] = ['\uE000', '\uE001']
+/** A text behind a tag, such as `# a comment`, is no heading. */
+const LIKE_HEADING = /^([ \t]*)(?=#{1,6}\s)/
 
 /**
  * A block of HTML as Markdown. Its text stays as it was written, Markdown or not; lists, tables and code of HTML become Markdown's.
@@ -275,7 +284,7 @@ export function htmlBlock(html, closed) {
   edits.push(...tagEdits(inline, html, { closed }))
   return withEdits(html, edits)
     .split(APART)
-    .map(dedented)
+    .map((part) => dedented(part.replace(LIKE_HEADING, '$1\\').replace(HEADING, '')))
     .filter((part) => part !== '' && part !== '-')
     .join('\n\n')
 }
@@ -329,7 +338,7 @@ function unit(tag, mate, html, closed) {
     }
   }
   const line = withEdits(content, edits).replace(/\s+/g, ' ').trim()
-  return [line === '' ? '' : `${'#'.repeat(Number(tag.name[1]))} ${line}`, ...pictures]
+  return [line === '' ? '' : `${HEADING}${'#'.repeat(Number(tag.name[1]))} ${line}`, ...pictures]
 }
 
 /** HTML in which what is no tag is text, and without badges. @param {string} html */

@@ -1,4 +1,5 @@
 /** Markdown and MDX, with front matter. */
+import { decodeNamedCharacterReference } from 'decode-named-character-reference'
 import remarkGfm from 'remark-gfm'
 import remarkParse from 'remark-parse'
 import { unified } from 'unified'
@@ -113,8 +114,8 @@ const LONGEST_RUN = 65_536
 const isTooLong = (markdown) =>
   markdown.length > LONGEST_PAGE || markdown.split(/\n[ \t\r]*\n/).some((run) => run.length > LONGEST_RUN)
 
-/** HTML, a picture or an underline: without them nothing changes. */
-const MAY_CHANGE = /<[a-z/!]|!\[|\S[ \t]*\r?\n[ \t>]*(?:=+|-+)[ \t]*\r?(?:\n|$)/i
+/** HTML, a picture, a character reference or an underline: without them nothing changes. */
+const MAY_CHANGE = /<[a-z/!]|!\[|&[#a-z]|\S[ \t]*\r?\n[ \t>]*(?:=+|-+)[ \t]*\r?(?:\n|$)/i
 
 /**
  * The title of a page: its first heading. A README without a heading of its own level begins with `Install` or the like, and
@@ -164,6 +165,29 @@ function withoutHtml(markdown) {
   for (const node of tree.children) page.visit(node, { isRoot: true, isInQuote: false })
   return withEdits(markdown, page.edits)
 }
+
+const REFERENCE = /&(?:#(\d{1,7})|#x([\da-f]{1,6})|([a-z][a-z\d]{1,31}));/gi
+
+/**
+ * Character references of a text as the characters that they are, such as a dash for `&mdash;`. One that means something in Markdown or
+ * HTML stays.
+ * @param {string} text @param {number} from its offset
+ * @returns {import('./markdown-html.mjs').Edit[]}
+ */
+const referencesIn = (text, from) =>
+  [...text.matchAll(REFERENCE)].flatMap(({ 0: whole, 1: decimal, 2: hex, 3: name, index }) => {
+    const code = decimal ? Number(decimal) : Number.parseInt(hex ?? '', 16)
+    const character = name
+      ? decodeNamedCharacterReference(name)
+      : isCharacter(code) && String.fromCodePoint(code)
+    const after = text[index + whole.length] ?? ''
+    const isPlain = character && (/[^ -~]|["']/.test(character) || (character === '&' && /\s/.test(after)))
+    const start = from + index
+    return isPlain ? [{ start, end: start + whole.length, text: character.replaceAll('\u00a0', ' ') }] : []
+  })
+
+/** @param {number} code */
+const isCharacter = (code) => code > 0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff)
 
 /** What begins a block, at the beginning of a line. */
 const BLOCK_MARK = /^[ \t>]*(?:#{1,6}(?:\s|$)|[-+*](?:\s|$)|\d{1,9}[.)](?:\s|$)|```|~~~|=+\s*$|-{2,}\s*$|<)/
@@ -285,7 +309,8 @@ class Page {
         else if (isPicture(child)) {
           if (heading.trim() !== '' && isDecoration(child.alt ?? '', heading))
             edits.push({ start, end, text: '' })
-        } else collect(child, isInLink || child.type.startsWith('link'))
+        } else if (child.type === 'text') edits.push(...referencesIn(this.source.slice(start, end), start))
+        else collect(child, isInLink || child.type.startsWith('link'))
       }
       edits.push(...tagEdits(tags, this.source, { isInLink, isInHeading, heading }))
     }

@@ -99,6 +99,25 @@ test.each([
   ],
   ['lines in a quote', '> <div>a\n> b</div>', '> a\n> b'],
   ['lines in a list', '- one\n\n  <div>a\n  b</div>', '- one\n\n  a\n  b'],
+  ['an aside', 'a\n\n<aside class="tip">\n\tb\n</aside>\n\n<nav>c</nav>', 'a\n\nb\n\nc'],
+  [
+    'buttons and templates',
+    'a\n\n<template v-else>\n<button x-on:click="os = \'mac\'">b</button>\n</template>',
+    'a\n\nb',
+  ],
+  [
+    'character references',
+    'a&mdash;b&nbsp;c &amp; d&#8230; `&mdash;`\n\n## &quot;e&quot; &lt;id&gt; &amp;lt; &nope;',
+    'a\u2014b c & d\u2026 `&mdash;`\n\n## "e" &lt;id&gt; &amp;lt; &nope;',
+  ],
+  ['an aside of Markdown', 'a\n\n<aside>\n\n`b`\n\n</aside>', 'a\n\n`b`'],
+  ['an anchor that is closed at once', '- **a** <span id="a"/> is b\n- <a name="c"/>c', '- **a**  is b\n- c'],
+  [
+    'what only looks like a heading',
+    '<div>\n<div><i># a</i></div>\n<div># b</div>\n</div>',
+    '\\# a\n\n\\# b',
+  ],
+  ['a heading', '<div><h2>a</h2># b</div>', '## a\n\n\\# b'],
 ])('HTML in Markdown keeps %s', (_, page, text) => {
   expect(read(page).text).toBe(text)
 })
