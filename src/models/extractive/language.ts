@@ -52,47 +52,47 @@ const SAYS: Record<Grammar['locale'], Phrases> = {
   fr: {
     notFound: 'Les documents ne répondent pas à cette question.',
     nothingFound: 'Aucun document trouvé pour cette question.',
-    notDirectly: 'Les documents n’y répondent pas directement. À lire en priorité :',
-    from: 'Dans vos documents :',
-    unsure: 'Les documents n’y répondent peut-être pas directement. Le plus proche :',
-    check: 'Ce n’est peut-être pas la réponse : vérifiez à la source avant de vous y fier.',
-    about: 'De quoi parle « % » ?',
+    notDirectly: 'Les documents n’y répondent pas directement. À lire en priorité\u00a0:',
+    from: 'Dans vos documents\u00a0:',
+    unsure: 'Les documents n’y répondent peut-être pas directement. Ce qui s’en rapproche le plus\u00a0:',
+    check: 'Ce n’est peut-être pas la réponse\u00a0: vérifiez dans le document avant de vous y fier.',
+    about: 'De quoi parle «\u00a0%\u00a0»\u00a0?',
   },
   es: {
     notFound: 'Los documentos no responden a esta pregunta.',
     nothingFound: 'No se encontraron documentos para esta pregunta.',
-    notDirectly: 'Los documentos no lo responden directamente. Dónde leer más:',
+    notDirectly: 'Los documentos no responden a esto directamente. Dónde conviene leer:',
     from: 'En sus documentos:',
-    unsure: 'Puede que los documentos no lo respondan directamente. Lo más cercano:',
-    check: 'Puede que no sea la respuesta: compruébelo en el documento antes de confiar en ella.',
+    unsure: 'Puede que los documentos no respondan a esto directamente. Lo que más se acerca:',
+    check: 'Puede que esta no sea la respuesta: compruébela en el documento antes de confiar en ella.',
     about: '¿De qué trata «%»?',
   },
   it: {
     notFound: 'I documenti non rispondono a questa domanda.',
     nothingFound: 'Nessun documento trovato per questa domanda.',
-    notDirectly: 'I documenti non rispondono direttamente. I passi da leggere:',
-    from: 'Dai vostri documenti:',
+    notDirectly: 'I documenti non rispondono direttamente. Ecco dove conviene leggere:',
+    from: 'Dai tuoi documenti:',
     unsure: 'Forse i documenti non rispondono direttamente. Ecco che cosa si avvicina di più:',
-    check: 'Forse non è la risposta: verificatela nel documento prima di farvi affidamento.',
-    about: ENGLISH.about,
+    check: 'Forse questa non è la risposta: verificala nel documento prima di farci affidamento.',
+    about: 'Di che cosa parla «%»?',
   },
   pt: {
     notFound: 'Os documentos não respondem a esta pergunta.',
     nothingFound: 'Nenhum documento foi encontrado para esta pergunta.',
-    notDirectly: 'Os documentos não respondem diretamente. Onde ler:',
+    notDirectly: 'Os documentos não respondem diretamente. Onde vale a pena ler:',
     from: 'Dos seus documentos:',
-    unsure: 'Talvez os documentos não respondam diretamente. O mais próximo:',
-    check: 'Talvez não seja a resposta: confira no documento antes de confiar nela.',
-    about: ENGLISH.about,
+    unsure: 'Talvez os documentos não respondam diretamente. O que mais se aproxima:',
+    check: 'Talvez esta não seja a resposta: confira no documento antes de confiar nela.',
+    about: 'De que trata “%”?',
   },
   nl: {
     notFound: 'De documenten beantwoorden deze vraag niet.',
     nothingFound: 'Er zijn geen documenten gevonden voor deze vraag.',
-    notDirectly: 'De documenten beantwoorden dit niet direct. Hier staat meer:',
+    notDirectly: 'De documenten beantwoorden dit niet direct. Hier kunt u het beste verder lezen:',
     from: 'Uit uw documenten:',
     unsure: 'Misschien beantwoorden de documenten dit niet direct. Dit komt het dichtst in de buurt:',
-    check: 'Misschien is dit niet het antwoord: lees het na op zijn plaats voordat u erop vertrouwt.',
-    about: ENGLISH.about,
+    check: 'Misschien is dit niet het antwoord: lees het na in het document voordat u erop vertrouwt.',
+    about: 'Waar gaat “%” over?',
   },
 }
 
@@ -129,7 +129,11 @@ export const phrasesFor = (question: string): Phrases => languageOf(wordsOf(ques
 /** Whether a text asks, in any of the languages, what the document of a title is about, or that of any title. */
 export const asksAbout = (text: string, title?: string): boolean =>
   [ENGLISH, ...Object.values(SAYS)].some(({ about }) => {
-    const [before = '', after = ''] = about.split('%')
-    if (!text.startsWith(before) || !text.endsWith(after)) return false
-    return title === undefined || text.slice(before.length, -after.length) === title
+    const [before = '', after = ''] = spaced(about).split('%')
+    const asked = spaced(text)
+    if (!asked.startsWith(before) || !asked.endsWith(after)) return false
+    return title === undefined || asked.slice(before.length, -after.length) === spaced(title)
   })
+
+/** Whoever types what was suggested types plain spaces for those that do not break. */
+const spaced = (text: string): string => text.replaceAll('\u00a0', ' ')

@@ -47,12 +47,17 @@ describe('suggestions', () => {
   it.each([
     ['Where do you mill?', 'What is “The flour guide” about?'],
     ['Wo mahlen Sie das Mehl?', 'Worum geht es in „The flour guide“?'],
-    ['Comment moulez-vous la farine ?', 'De quoi parle « The flour guide » ?'],
+    ['Comment moulez-vous la farine ?', 'De quoi parle «\u00a0The flour guide\u00a0»\u00a0?'],
     ['¿Dónde muelen ustedes la harina?', '¿De qué trata «The flour guide»?'],
+    ['Dove si macina la farina per il pane?', 'Di che cosa parla «The flour guide»?'],
+    ['Onde vocês moem a farinha para o pão?', 'De que trata “The flour guide”?'],
+    ['Waar wordt het meel voor het brood gemalen?', 'Waar gaat “The flour guide” over?'],
   ])('are in the language of the question, and answered by how the document begins: %s', (asked, next) => {
     expect(suggestionsFrom(asked, '', [guide])).toBe(`<<${next}>>`)
     const other = source({ title: 'Rye', text: 'What the flour guide is about is told in the flour guide.' })
     expect(answerFrom(next, [other, guide]).text).toBe('Everything that our millers know.')
+    const typed = next.replaceAll('\u00a0', ' ')
+    expect(answerFrom(typed, [other, guide]).text).toBe('Everything that our millers know.')
   })
 
   it('do not repeat a question in another language either', () => {
