@@ -179,7 +179,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
     stage.writer.answer = () => 'المفتاح مرتبط بمساعد.\n\nAnd this is English.'
     const page = await stage.tab(await stage.visitor(), { lang: 'ar' })
     const box = page.getByRole('textbox')
-    await box.and(page.getByPlaceholder('اطرح سؤالاً')).waitFor()
+    await box.and(page.getByPlaceholder('اطرح سؤالًا')).waitFor()
     await box.fill('How do I make a key for a page?')
     await box.press('Enter')
     await answered(page)
@@ -187,9 +187,9 @@ describe.runIf(CHROMIUM)('the widget', () => {
       .locator('.block p')
       .evaluateAll((all) => all.map((each) => String(Object(each).matches(':dir(rtl)'))))
     expect(directions).toEqual(['true', 'false'])
-    await page.getByRole('button', { name: 'قارن بالمصادر' }).click()
+    await page.getByRole('button', { name: 'مقارنة بالمصادر' }).click()
     await page.locator('.doubt').first().click()
-    const card = page.getByRole('dialog', { name: 'غير موجود في المصادر.' })
+    const card = page.getByRole('dialog', { name: 'غير موجودة في المصادر.' })
     await card.waitFor()
     expect(await card.evaluate((each) => Object(each).matches(':dir(rtl)'))).toBe(true)
   })
@@ -201,7 +201,7 @@ describe.runIf(CHROMIUM)('the widget', () => {
     await box.fill('Wie mache ich einen Schlüssel? '.repeat(700))
     await box.press('Enter')
     const told = page.locator('.turn[aria-busy="false"] .problem p')
-    expect(await told.textContent()).toBe('Diese Frage ist zu lang. Bitte kürzer fragen.')
+    expect(await told.textContent()).toBe('Diese Frage ist zu lang. Bitte kürzen Sie sie.')
   })
 
   test('does nothing that a model could be led to write', async () => {

@@ -307,12 +307,51 @@ describe('the script', () => {
     )
   })
 
-  test('has words for every language, and as many in each', () => {
-    const read = (name: string) =>
-      readFileSync(join(import.meta.dirname, `../../ui/widget/src/${name}.ts`), 'utf8')
-    const count = Object.keys(ENGLISH).length
-    const lists = [...read('languages').matchAll(/^ {2}(\w\w): '(.*)',$/gm)]
-    expect(lists.length).toBeGreaterThanOrEqual(12)
-    for (const [, tag, list] of lists) expect([tag, list?.split('|').length]).toEqual([tag, count])
+  /** Every language of the widget: its tag, and its words. */
+  const LANGUAGES = readdirSync(join(import.meta.dirname, '../../ui/widget/src/languages')).map(
+    (file): [string, Record<string, string>] => [
+      file.replace('.json', ''),
+      JSON.parse(
+        readFileSync(join(import.meta.dirname, '../../ui/widget/src/languages', file), 'utf8'),
+      ) as Record<string, string>,
+    ],
+  )
+  const placesOf = (text = '') => [...text.matchAll(/\{\w+\}/g)].map(([place]) => place).sort()
+  /** How a text ends: what a language writes in a way of its own counts as the English sign. */
+  const endOf = (text = '') => {
+    const signs: Record<string, string> = { '。': '.', '？': '?', '؟': '?', '：': ':', '）': ')' }
+    const [sign = ''] = /[.…:)?。？؟：）]$/.exec(text) ?? []
+    return signs[sign] ?? sign
+  }
+
+  test('has words in 14 languages, and loads those of each but English', () => {
+    expect(LANGUAGES.length + 1).toBe(14)
+    const loaded = readFileSync(join(import.meta.dirname, '../../ui/widget/src/languages.ts'), 'utf8')
+    const named = [...loaded.matchAll(/from '\.\/languages\/(\w+)\.json'/g)].map(([, tag]) => tag)
+    expect(named).toEqual(LANGUAGES.map(([tag]) => tag))
+  })
+
+  test.each(LANGUAGES)(
+    'says in %s all that it says in English, with the same places and ends',
+    (_, words) => {
+      expect(Object.keys(words)).toEqual(Object.keys(ENGLISH))
+      for (const [name, english] of Object.entries(ENGLISH)) {
+        const text = words[name]
+        expect([name, text?.trim()]).toEqual([name, text])
+        expect([name, placesOf(text)]).toEqual([name, placesOf(english)])
+        expect([name, endOf(text)]).toEqual([name, endOf(english)])
+      }
+    },
+  )
+
+  test('fits what stands on buttons', () => {
+    const buttons = ['send', 'cancel', 'retry', 'allow', 'refuse', 'newChat', 'removeSure', 'person'] as const
+    for (const [tag, words] of LANGUAGES)
+      for (const name of buttons) expect([tag, name, words[name]!.length <= 28]).toEqual([tag, name, true])
+  })
+
+  test('writes French with spaces that do not break before its signs', () => {
+    const french = Object.values(Object.fromEntries(LANGUAGES).fr!)
+    expect(french.filter((text) => /[^\u00a0][:;?!]/.test(text))).toEqual([])
   })
 })

@@ -63,7 +63,7 @@ export class Attachments {
     this.button.hidden = !limits
     if (!limits) this.#files = []
     else {
-      const size = limits.bytes < KB ? `${limits.bytes} B` : `${Math.floor(limits.bytes / KB)} KB`
+      const size = limits.bytes < KB ? (limits.bytes / KB).toFixed(1) : String(Math.floor(limits.bytes / KB))
       const { fileLimits, pictureLimits } = this.#words
       this.#hint.textContent = (limits.pictures ? pictureLimits : fileLimits)
         .replace('{files}', String(limits.files))
