@@ -194,6 +194,22 @@ describe.runIf(CHROMIUM)('the widget', () => {
     expect(await card.evaluate((each) => Object(each).matches(':dir(rtl)'))).toBe(true)
   })
 
+  test('speaks another language when its own is changed, however its tag is written', async () => {
+    const page = await stage.tab(await stage.visitor(), { lang: 'de_CH' })
+    const speak = (tag: string) =>
+      page.evaluate(`document.querySelector('parley-chat').setAttribute('lang', '${tag}')`)
+    await page.getByPlaceholder('Frage stellen').waitFor()
+    await speak('pl')
+    await page.getByPlaceholder('Zadaj pytanie').waitFor()
+    await speak('en_GB')
+    await page.getByPlaceholder('Ask a question').waitFor()
+    await speak('not a language')
+    await page.getByPlaceholder('Ask a question').waitFor()
+    await speak('ar')
+    await page.getByPlaceholder('اطرح سؤالًا').waitFor()
+    expect(await page.locator('.root').getAttribute('dir')).toBe('rtl')
+  })
+
   test('says in the language of the page that a question is too long', async () => {
     const page = await stage.tab(await stage.visitor(), { lang: 'de' })
     const box = page.getByRole('textbox')

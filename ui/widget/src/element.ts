@@ -33,7 +33,16 @@ import { ENGLISH, type Words } from './words'
 const PHONE = '(max-width: 640px)'
 
 /** Of the widget's own words. What people and models write has its own. */
-const directionOf = (language: string): string => (/^(ar|fa|he|ur)\b/i.test(language) ? 'rtl' : 'ltr')
+const directionOf = (language: string): string => (/^(ar|fa|he|ur)\b/.test(language) ? 'rtl' : 'ltr')
+
+/** A language's tag as browsers take it. Pages write `de_DE`, too. @returns '' for what is none */
+function tagOf(written: string): string {
+  try {
+    return Intl.getCanonicalLocales(written.replaceAll('_', '-'))[0] ?? ''
+  } catch {
+    return ''
+  }
+}
 
 let sheet: CSSStyleSheet | undefined
 
@@ -92,6 +101,7 @@ export class ParleyChat extends AttributeElement {
   }
 
   connectedCallback(): void {
+    this.#words = ENGLISH
     this.#build()
   }
 
@@ -103,6 +113,7 @@ export class ParleyChat extends AttributeElement {
     if (!this.isConnected || before === after || !this.#frame) return
     if (name === 'open') this.#showOrHide()
     else if (name !== 'theme') {
+      if (name === 'lang') this.#words = ENGLISH
       this.#teardown()
       this.#build()
     }
@@ -295,13 +306,14 @@ export class ParleyChat extends AttributeElement {
   }
 
   async #speakLanguage(): Promise<void> {
-    const tag =
-      this.getAttribute('lang') || this.closest('[lang]')?.getAttribute('lang') || navigator.language
+    const tag = tagOf(
+      this.getAttribute('lang') || this.closest('[lang]')?.getAttribute('lang') || navigator.language,
+    )
     this.#language = tag
-    if (tag.toLowerCase().startsWith('en')) return
+    if (/^(en\b|$)/.test(tag)) return
     const languages = await load<Languages>('languages', this.nonce).catch(() => undefined)
     const words = languages?.wordsIn(tag)
-    if (!words || words.title === this.#words.title || !this.isConnected) return
+    if (!words || words === this.#words || tag !== this.#language || !this.isConnected) return
     this.#words = words
     const hadFocus = this.#frame?.field === this.shadowRoot!.activeElement
     this.#teardown()
