@@ -75,6 +75,7 @@ export interface SearchTrace {
   engine?: string
   /** includes `q`, the question given to this search */
   params: SearchParameters
+  /** absent if the search failed, or if it had not ended when the turn did */
   found?: number
   /** best first */
   hits?: HitTrace[]

@@ -109,6 +109,8 @@ export class Tracer {
   readonly #running = new Map<CallTrace, Running>()
   /** searches so far */
   #searches = 0
+  /** searches still running, by their place among the turn's */
+  readonly #searching = new Map<number, SearchTrace>()
   /** true: report nothing more */
   #closed = false
 
@@ -161,8 +163,15 @@ export class Tracer {
     return this.#ports.now() - this.#started
   }
 
-  /** Reports the calls still running, as far as they got, because the turn ends before they do. */
+  /**
+   * Reports the searches and calls still running, as far as they got, because the turn ends before they do. The search of a
+   * question's own wording may be one of them, where its rewritten form was found first.
+   */
   close(): void {
+    for (const [index, search] of this.#searching) {
+      const entry = { ...search, took: this.elapsed() - search.started }
+      this.#ports.emit({ type: 'search', index, search: entry })
+    }
     for (const [call, { usage, text }] of this.#running) {
       const entry = { ...call, text: text(), error: UNFINISHED, took: this.elapsed() - call.started }
       count(entry, usage())
@@ -194,6 +203,7 @@ export class Tracer {
       started,
       took: 0,
     }
+    this.#searching.set(index, entry)
     try {
       const outcome = await this.#ports.search(...search)
       if (outcome.ok) {
@@ -207,6 +217,7 @@ export class Tracer {
       return outcome
     } finally {
       entry.took = this.elapsed() - started
+      this.#searching.delete(index)
       if (!this.#closed) this.#ports.emit({ type: 'search', index, search: entry })
     }
   }

@@ -61,6 +61,24 @@ describe('a trace', () => {
     expect(trace.calls[1]).not.toHaveProperty('text')
   })
 
+  it('holds a search that has not ended when the turn does, in its place', async () => {
+    const raw = Promise.withResolvers<void>()
+    const world = makeWorld({
+      said: before,
+      searching: (q) => (q === 'And who made it?' ? raw.promise : undefined),
+    })
+    const events = await take(world, follow)
+    expect(events.at(-1)).toMatchObject({ type: 'done' })
+    raw.resolve()
+    const [{ trace }] = world.finished as [(typeof world.finished)[0]]
+    expect(trace.searches).toMatchObject([
+      { params: { q: 'And who made it?' }, started: 0, took: 0 },
+      { params: { q: 'alone: And who made it?' }, collection: 'films', found: 1 },
+    ])
+    expect(trace.searches[0]).not.toHaveProperty('found')
+    expect(trace.searches).toHaveLength(2)
+  })
+
   it('holds why a search failed, and no key', async () => {
     const world = makeWorld({
       refuse: (objectId) => (objectId === 'notes' ? new ApiError(400, 'no such field') : undefined),

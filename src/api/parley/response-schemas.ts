@@ -238,7 +238,7 @@ const SearchTrace = v.object({
   collection: v.optional(v.string()),
   engine: maybe(v.string(), 'What was asked, if not Parley itself: a cluster'),
   params: described(v.looseObject({}), 'As they were searched, `q` included'),
-  found: v.optional(Count),
+  found: maybe(Count, 'Absent if the search failed, or had not ended when the turn did'),
   hits: v.optional(
     v.array(
       v.object({
