@@ -51,6 +51,15 @@ describe.runIf(CHROMIUM)('the field of the widget', () => {
     expect(await box.inputValue()).toContain(' das?')
   })
 
+  test('shows a greeting that does not fit from its beginning', async () => {
+    const page = await stage.tab(await stage.visitor(), { welcome: 'Ask what you like. '.repeat(300) })
+    await page.locator('.suggestion').first().waitFor()
+    await page.waitForTimeout(300)
+    const scroller = page.locator('.scroller-y')
+    expect(await scroller.evaluate((each) => each.scrollHeight > each.clientHeight)).toBe(true)
+    expect(await scroller.evaluate((each) => each.scrollTop)).toBe(0)
+  })
+
   test('takes a long text whole, and says before it is sent that it is too long', async () => {
     const page = await stage.tab(await stage.visitor())
     const long = 'x'.repeat(LONGEST_QUESTION + 1)

@@ -176,8 +176,9 @@ export class ConversationView {
   }
 
   #toEnd(): void {
-    const { scroller } = this.#options.frame
-    const end = scroller.scrollHeight - scroller.clientHeight
+    const { scroller, welcome } = this.#options.frame
+    // Before the first question there is only a greeting, which is read from its beginning.
+    const end = welcome.hidden ? scroller.scrollHeight - scroller.clientHeight : 0
     if (Math.abs(end - scroller.scrollTop) < 1) return
     this.#isScrolling = true
     scroller.scrollTop = end
