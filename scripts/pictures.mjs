@@ -61,18 +61,28 @@ const NOTHING = {
   '/assistants': { assistants: [] },
   '/keys': { keys: [] },
   '/conversations': { conversations: [] },
+  '/gaps': { turns: 0, gaps: [] },
+  '/question_sets': { sets: [] },
+  '/sources': { sources: [] },
+  '/synonym_sets': [],
+  '/tools': { tools: [] },
   '/usage': { usage: [] },
+  '/webhooks': { webhooks: [] },
 }
 
 const LISTS = [
   '',
   'collections',
+  'rules',
+  'sources',
   'conversations',
   'conversations/unanswered',
   'sets',
   'assistants',
+  'tools',
   'models',
   'keys',
+  'webhooks',
   'usage',
 ]
 
@@ -83,11 +93,15 @@ const PAGES = [
   'collections/docs/documents',
   'collections/docs/schema',
   'import',
+  'rules',
+  'sources',
   'conversations',
   'conversations/unanswered',
   'assistants/guide',
+  'tools',
   'models?new=1',
   'keys',
+  'webhooks',
   'usage',
   'start',
   'nowhere',
@@ -132,6 +146,7 @@ async function pageStates(open) {
   return shots
 }
 
+const SET = 'Before a release'
 const QUESTIONS = [
   { question: 'How do I start Parley?', relevant: ['how-do-i-start-parley'], answer: 'With `npm start`.' },
   {
@@ -145,7 +160,7 @@ const QUESTIONS = [
 /** A question set, two runs of it, and what they came to. @param {Open} open */
 async function setStates(open) {
   const page = await open('/#/sets?new=1')
-  await page.getByLabel('Name', { exact: true }).fill('Before a release')
+  await page.getByLabel('Name', { exact: true }).fill(SET)
   await page
     .getByRole('textbox', { name: 'Questions' })
     .fill(QUESTIONS.map((each) => JSON.stringify(each)).join('\n'))
@@ -182,6 +197,8 @@ async function setStates(open) {
   await page.locator('.answer-side .waterfall').nth(1).waitFor()
   shots.push(await shoot(page))
   await page.context().close()
+  // The server keeps it. The next sheet begins without it.
+  await call('DELETE', `/question_sets/${encodeURIComponent(SET)}`)
   return shots
 }
 
@@ -204,38 +221,73 @@ async function listStates(open, replyTo) {
 const empty = (/** @type {string} */ path) => ({ json: NOTHING[path] })
 const failed = () => ({ status: 500, json: { message: 'The database does not answer' } })
 
-/** The widget's five modes, before and after an answer. @param {Open} open @param {string} url @param {string} key */
-async function widgetStates(open, url, key) {
-  const shots = []
-  for (const mode of ['inline', 'bubble', 'panel', 'dialog', 'page']) {
-    const page = await open('/docs/')
-    await page.route('**/a-page', (route) =>
-      route.fulfill({
-        contentType: 'text/html',
-        body: `<!doctype html><html lang="en"><meta name="viewport" content="width=device-width">
+/**
+ * A page with the widget in it, open, and with a question that it suggests.
+ * @param {Open} open
+ * @param {string} key
+ * @param {string} mode
+ */
+async function widgetPage(open, key, mode) {
+  const page = await open('/docs/')
+  await page.route('**/a-page', (route) =>
+    route.fulfill({
+      contentType: 'text/html',
+      body: `<!doctype html><html lang="en"><meta name="viewport" content="width=device-width">
 <title>A page</title><style>html { color-scheme: light dark; font-family: system-ui } body { margin: 0; padding: ${mode === 'page' ? 0 : '16px'} }</style>
-<script type="module" src="${url}/widget/parley-chat.js"></script>
+<script type="module" src="${server.url}/widget/parley-chat.js"></script>
 ${mode === 'page' ? '' : '<h1>A page</h1><p>The widget is part of it.</p>'}
 <parley-chat assistant="guide" key="${key}" mode="${mode}"></parley-chat>`,
-      }),
-    )
-    await page.goto(`${url}/a-page`)
-    await page.waitForFunction("customElements.get('parley-chat')")
-    await page.evaluate("document.querySelector('parley-chat').show()")
-    await page.locator('.suggestion').first().waitFor()
+    }),
+  )
+  await page.goto(`${server.url}/a-page`)
+  await page.waitForFunction("customElements.get('parley-chat')")
+  await page.evaluate("document.querySelector('parley-chat').show()")
+  await page.locator('.suggestion').first().waitFor()
+  return page
+}
+
+/** Asks what the widget suggests. @param {Page} page */
+async function askSuggested(page) {
+  await page.locator('.suggestion').first().click()
+  await answered(page)
+  // The end of an answer draws its citations anew.
+  await page.waitForTimeout(1_000)
+}
+
+/** @param {Page} page */
+async function openCard(page) {
+  await page.locator('.cite').first().click()
+  await page.locator('.card:not([hidden])').waitFor()
+}
+
+/** The widget's five modes, before and after an answer. @param {Open} open @param {string} key */
+async function widgetStates(open, key) {
+  const shots = []
+  for (const mode of ['inline', 'bubble', 'panel', 'dialog', 'page']) {
+    const page = await widgetPage(open, key, mode)
     shots.push(await shoot(page))
-    await page.locator('.suggestion').first().click()
-    await page.locator('.turn[aria-busy="false"]:has(.tools:not([hidden]))').first().waitFor()
-    if (mode === 'inline') {
-      // The end of an answer draws its citations anew.
-      await page.waitForTimeout(1_000)
-      await page.locator('.cite').first().click()
-      await page.locator('.card:not([hidden])').waitFor()
-    }
+    await askSuggested(page)
+    if (mode === 'inline') await openCard(page)
     shots.push(await shoot(page))
     await page.context().close()
   }
   return shots
+}
+
+/** The widget as its documentation shows it: in a page with a card, and on a phone in the dark. @param {string} key */
+async function widgetPictures(key) {
+  const wide = await widgetPage((at) => tab({ viewport: { width: 680, height: 960 } }, at), key, 'inline')
+  // The whole answer, from its question on.
+  await wide.evaluate("document.querySelector('parley-chat').style.setProperty('--parley-height', '800px')")
+  await askSuggested(wide)
+  await openCard(wide)
+  keep('widget.png', await wide.locator('parley-chat').screenshot())
+  const options = { viewport: { width: 390, height: 720 }, isMobile: true, hasTouch: true }
+  const phone = await widgetPage((at) => tab({ ...options, colorScheme: 'dark' }, at), key, 'bubble')
+  await askSuggested(phone)
+  await phone.locator('.scroller-y').evaluate((scroller) => scroller.scrollTo(0, 0))
+  await phone.waitForTimeout(500)
+  keep('widget-phone.png', await phone.screenshot())
 }
 
 const GAP_MS = 45
@@ -403,6 +455,15 @@ try {
     followups: true,
     questions: ANSWERS.map(({ question }) => question),
   })
+  await call('PUT', '/synonym_sets/clothes', {
+    items: [{ id: 'coat', synonyms: ['coat', 'jacket', 'parka'] }],
+  })
+  await call('PUT', '/tools/cart', {
+    title: 'Read the cart',
+    description: 'Reads what the visitor has put into the cart.',
+    parameters: { type: 'object', properties: {} },
+    page: true,
+  })
   const { value: key } = await call('POST', '/keys', {
     description: 'pictures',
     actions: ['documents:search'],
@@ -411,6 +472,7 @@ try {
   })
   await recording()
   await screenshots()
+  await widgetPictures(key)
   const desktop = { columns: 3, width: 460 }
   const phone = { columns: 6, width: 220 }
   for (const [size, options, at] of /** @type {const} */ ([
@@ -421,7 +483,7 @@ try {
       const open = (/** @type {string} */ address) => tab({ ...options, colorScheme }, address)
       await sheet(`console-${size}-${colorScheme}`, await pageStates(open), at)
       await sheet(`sets-${size}-${colorScheme}`, await setStates(open), at)
-      await sheet(`widget-${size}-${colorScheme}`, await widgetStates(open, server.url, key), at)
+      await sheet(`widget-${size}-${colorScheme}`, await widgetStates(open, key), at)
     }
     const open = (/** @type {string} */ address) => tab(options, address)
     await sheet(`console-${size}-empty`, await listStates(open, empty), at)
