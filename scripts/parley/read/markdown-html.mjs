@@ -63,7 +63,7 @@ const UNITS = words('h1 h2 h3 h4 h5 h6 ul ol dl table pre blockquote svg script 
 /** Attributes without a value. In `x<a and b>c` there are others, so it is no tag. */
 const BOOLEAN = words(
   `allowfullscreen async autofocus autoplay checked compact controls crossorigin default defer disabled hidden href id inert ismap loop
-  multiple muted name nofollow noshade novalidate nowrap open playsinline readonly required reversed selected`,
+  markdown multiple muted name nofollow noshade novalidate nowrap open playsinline readonly required reversed selected`,
 )
 
 /** Attributes of Vue, Alpine and the like need none either. */
@@ -213,7 +213,8 @@ function around(tag, mate, source, { isInLink, isInHeading }) {
   const href = tag.name === 'a' ? (tag.attributes.get('href') ?? '').trim() : ''
   if (href === '' || isInLink || (isInHeading && href.startsWith('#'))) return ['', '']
   const isEmpty = content.replace(/<[^>]*>/g, (html) => altOf(html)).trim() === ''
-  if (isEmpty) return ['', '']
+  // What a template would fill in leads nowhere.
+  if (isEmpty || /\{[{%]/.test(href)) return ['', '']
   const isLinkable = !/[<>|\s]/.test(href) && !/[[\]]|https?:/.test(content.replace(/<[^>]*>/g, ''))
   if (!isLinkable) return [undefined]
   // Space at the ends of a link's words stands outside.

@@ -114,8 +114,8 @@ const LONGEST_RUN = 65_536
 const isTooLong = (markdown) =>
   markdown.length > LONGEST_PAGE || markdown.split(/\n[ \t\r]*\n/).some((run) => run.length > LONGEST_RUN)
 
-/** HTML, a picture, a character reference or an underline: without them nothing changes. */
-const MAY_CHANGE = /<[a-z/!]|!\[|&[#a-z]|\S[ \t]*\r?\n[ \t>]*(?:=+|-+)[ \t]*\r?(?:\n|$)/i
+/** HTML, a picture, a reference or an underline: without them nothing changes. */
+const MAY_CHANGE = /<[a-z/!]|!\[|&[#a-z]|\]:|\S[ \t]*\r?\n[ \t>]*(?:=+|-+)[ \t]*\r?(?:\n|$)/i
 
 /**
  * The title of a page: its first heading. A README without a heading of its own level begins with `Install` or the like, and
@@ -165,6 +165,9 @@ function withoutHtml(markdown) {
   for (const node of tree.children) page.visit(node, { isRoot: true, isInQuote: false })
   return withEdits(markdown, page.edits)
 }
+
+/** An address as a link has it. @param {string} url */
+const addressed = (url) => (/[\s()\\]/.test(url) ? `<${url}>` : url)
 
 const REFERENCE = /&(?:#(\d{1,7})|#x([\da-f]{1,6})|([a-z][a-z\d]{1,31}));/gi
 
@@ -225,6 +228,8 @@ class Page {
   /** @param {any} node a block @param {Place} place */
   visit(node, place) {
     if (node.type === 'html') this.html(node, place)
+    // Links have their addresses with them: a passage would be parted from the end of its page.
+    else if (node.type === 'definition') this.removeLines(node)
     else if (node.type === 'heading') this.headed(node, place)
     else if (node.type === 'paragraph') this.paragraph(node, place)
     else if (node.type === 'tableCell') this.edits.push(...this.within(node))
@@ -307,10 +312,18 @@ class Page {
           if (tag) tags.push({ ...tag, end })
         } else if (this.isBadge(child)) edits.push({ start, end, text: '' })
         else if (isPicture(child)) {
+          const url = child.type === 'imageReference' && this.addresses.get(child.identifier)
+          const alt = (child.alt ?? '').replace(/[[\]]/g, '\\$&')
           if (heading.trim() !== '' && isDecoration(child.alt ?? '', heading))
             edits.push({ start, end, text: '' })
+          else if (url) edits.push({ start, end, text: `![${alt}](${addressed(url)})` })
         } else if (child.type === 'text') edits.push(...referencesIn(this.source.slice(start, end), start))
-        else collect(child, isInLink || child.type.startsWith('link'))
+        else {
+          collect(child, isInLink || child.type.startsWith('link'))
+          const url = child.type === 'linkReference' && this.addresses.get(child.identifier)
+          const from = child.children?.at(-1)?.position?.end.offset
+          if (url && from) edits.push({ start: from, end, text: `](${addressed(url)})` })
+        }
       }
       edits.push(...tagEdits(tags, this.source, { isInLink, isInHeading, heading }))
     }
@@ -355,8 +368,15 @@ class Page {
       this.edits.push({ start, end, text })
       return
     }
+    this.removeLines(node)
+  }
+
+  /** The lines of a block, and the blank ones behind them. @param {any} node */
+  removeLines(node) {
+    const end = node.position.end.offset
     const blank = /[ \t]*(?:\r?\n|$)(?:[ \t]*\r?\n)*/y
     blank.lastIndex = end
-    this.edits.push({ start: line, end: end + (blank.exec(this.source)?.[0].length ?? 0), text })
+    const past = end + (blank.exec(this.source)?.[0].length ?? 0)
+    this.edits.push({ start: this.lineStart(node.position.start.offset), end: past, text: '' })
   }
 }

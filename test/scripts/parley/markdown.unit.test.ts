@@ -110,6 +110,13 @@ test.each([
     'a&mdash;b&nbsp;c &amp; d&#8230; `&mdash;`\n\n## &quot;e&quot; &lt;id&gt; &amp;lt; &nope;',
     'a\u2014b c & d\u2026 `&mdash;`\n\n## "e" &lt;id&gt; &amp;lt; &nope;',
   ],
+  ['what is said to be Markdown', '<div class="grid" markdown>\n\n- a\n\n</div>', '- a'],
+  ['an address of a template', 'See <a href="{{ \'/x\' | url }}">b</a>.', 'See b.'],
+  [
+    'references',
+    '# [A] b\n\nSee [the <i>b</i>][c], [c][] and [nothing].\n\n- ![d][e]\n- [A], `[A]`\n\n| x |\n| - |\n| [A] |\n\n[a]: /a\n  [c]: </c d> "C"\n[e]: /e.png\n\nEnd.[^1]\n\n[^1]: Note.',
+    '# [A](/a) b\n\nSee [the b](</c d>), [c](</c d>) and [nothing].\n\n- ![d](/e.png)\n- [A](/a), `[A]`\n\n| x |\n| - |\n| [A](/a) |\n\nEnd.[^1]\n\n[^1]: Note.',
+  ],
   ['an aside of Markdown', 'a\n\n<aside>\n\n`b`\n\n</aside>', 'a\n\n`b`'],
   ['an anchor that is closed at once', '- **a** <span id="a"/> is b\n- <a name="c"/>c', '- **a**  is b\n- c'],
   [
