@@ -118,6 +118,19 @@ export const listCollectionRows = (db: Database, limit: number, offset: number):
     sql`${select(collections)} ORDER BY created_at DESC, name LIMIT ${limit > 0 ? limit : -1} OFFSET ${offset}`,
   )
 
+/**
+ * All names that lead to collections in objects of Parley's own, and the collection of each: its name, and its aliases. A
+ * collection wins over an alias of its name.
+ */
+export const listNames = (db: Database): Promise<{ name: string; collection: string }[]> =>
+  all(
+    db,
+    sql`SELECT name, name AS collection FROM collections WHERE engine = 'object'
+      UNION ALL SELECT aliases.name, collection_name FROM aliases
+      JOIN collections ON collections.name = collection_name AND engine = 'object'
+      WHERE aliases.name NOT IN (SELECT name FROM collections)`,
+  )
+
 /** Whether a collection (not an alias) has this name. */
 export const isCollectionName = async (db: Database, name: string): Promise<boolean> =>
   (await first(db, sql`${select(collections, 'name')} WHERE name = ${name}`)) !== undefined

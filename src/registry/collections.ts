@@ -13,6 +13,7 @@ import {
   isOwn,
   listAliasRows,
   listCollectionRows,
+  listNames as listNameRows,
   switchPlaces,
   upsertAlias,
 } from '../db/registry'
@@ -258,6 +259,10 @@ export async function listCollections(
   })
   return summaries.flat()
 }
+
+/** Which names and aliases lead to which collections. Those in clusters are left out, since only questions reach them. */
+export const listNames = (env: Cloudflare.Env): Promise<{ name: string; collection: string }[]> =>
+  listNameRows(env.DB)
 
 /**
  * DELETE /collections/:name. A collection in a cluster stays there: only its name here is deleted. The object is emptied

@@ -1,10 +1,11 @@
 /**
  * Aggregations: terms, dates and metrics of fields, from the facets of a search. A filter, and metrics inside of
- * each term, take another search.
+ * each term, take another search. The facets of several indices are added up first, so that all numbers are exact.
  */
 import { floor, later, timeOf } from '../../lib/dates'
 import { namesOf } from '../../lib/nearest'
 import { MAX_FACET_VALUES } from '../../search/limits'
+import { isWhole, mergeFacets, valuesIn } from '../../search/merge-facets'
 import { compare } from '../../search/text/terms'
 import type { FacetCounts, SearchResult } from '../../search/types'
 import { illegalArgument, noValues, parsingError, requireKeys, unsupported } from './errors'
@@ -21,14 +22,14 @@ const BUCKETS: Record<string, string> = {
 }
 const METRICS = namesOf('stats min max avg sum value_count cardinality')
 
-/** Most values of a field that are counted. */
+/** Most values of a field that are counted, in all indices together. */
 const MOST_VALUES = MAX_FACET_VALUES
 /** Most terms with aggregations inside: each term is a search of its own. */
 const MOST_SEARCHES = 50
 /** Most buckets of a histogram with aggregations inside. */
-const MOST_INTERVALS = 40
+const mostIntervals = (indices: number): number => Math.floor(40 / indices)
 
-interface Aggregation {
+export interface Aggregation {
   name: string
   type: string
   /** undefined: no document has the field */
@@ -43,11 +44,13 @@ interface Aggregation {
 
 /** How aggregations inside of others are made. */
 interface Again {
-  /** searches again, for the facets of hits that also pass a filter */
-  search(filter: Filter, facetBy: string): Promise<Pick<SearchResult, 'found' | 'facet_counts'>>
+  /** searches each index again, for the facets of hits that also pass its filter */
+  search(filters: readonly Filter[], facetBy: readonly string[]): Promise<FacetsFound[]>
   /** the parameters; with `typed_keys`, names have their types before them */
   query: Record<string, string>
 }
+
+export type FacetsFound = Pick<SearchResult, 'found' | 'facet_counts'>
 
 /** @throws ApiError 400 that names what is unknown */
 export function parseAggregations(given: Json, fields: Fields, depth = 0): Aggregation[] {
@@ -88,7 +91,7 @@ function parseOptions(
   }
   const known = BUCKETS[type] ?? 'field'
   requireKeys(options, known, (key) => parsingError(`[${type}] unknown field [${key}]`))
-  const { field, size = type === 'terms' ? 10 : MOST_INTERVALS, order = { _count: 'desc' } } = options
+  const { field, size = 10, order = { _count: 'desc' } } = options
   if (typeof field !== 'string')
     throw illegalArgument(`Required one of fields [field], but none were specified in [${name}].`)
   if (!Number.isInteger(size) || (size as number) < 1 || (size as number) > MOST_VALUES) {
@@ -126,14 +129,17 @@ export function facetsOf(aggregations: readonly Aggregation[]): string | undefin
   return names.size === 0 ? undefined : [...names].join(',')
 }
 
-export const FACET_VALUES = String(MOST_VALUES)
+/** How many values of a field each of some indices is asked for. */
+export const facetValues = (indices: number): string => String(Math.floor(MOST_VALUES / indices))
 
-/** How many searches aggregations will make, with some others. @throws ApiError 400 for more than MOST_SEARCHES */
-export function innerSearches(aggregations: readonly Aggregation[], others: number): number {
-  const sizeOf = ({ inner, size, type }: Aggregation) => (inner.length > 0 || type === 'filter' ? size : 0)
-  const all = aggregations.reduce((sum, each) => sum + sizeOf(each), others)
+/** How many searches the aggregations of indices make, with some others. @throws ApiError 400 for more than MOST_SEARCHES */
+export function innerSearches(of: readonly (readonly Aggregation[])[], others: number): number {
+  const sizeOf = ({ inner, size, type, histogram }: Aggregation) =>
+    inner.length === 0 && type !== 'filter' ? 0 : histogram ? mostIntervals(of.length) : size
+  const all = of.flat().reduce((sum, each) => sum + sizeOf(each), others)
   if (all <= MOST_SEARCHES) return all
-  throw unsupported(`Aggregations inside of more than ${MOST_SEARCHES} terms: ask for fewer by [size]; more`)
+  const most = Math.floor(MOST_SEARCHES / of.length)
+  throw unsupported(`Aggregations inside of more than ${most} terms: ask for fewer by [size]; more`)
 }
 
 /** The type of an aggregation's reply, as `typed_keys` writes it before the name. */
@@ -144,19 +150,32 @@ function typeOf({ type, target }: Aggregation): string {
   return target.kind !== 'number' ? 'sterms' : target.field.type.startsWith('float') ? 'dterms' : 'lterms'
 }
 
-/** Builds the reply's `aggregations`. */
+/** An aggregation of several indices: that of an index which has the field, and that of each by its own fields. */
+interface Joint extends Aggregation {
+  own: readonly Aggregation[]
+}
+
+/**
+ * Builds the reply's `aggregations`.
+ * @param each those of each index @param facets those of each index
+ * @throws ApiError 400 for what cannot be added up exactly
+ */
 export async function aggregate(
-  aggregations: readonly Aggregation[],
-  facets: readonly FacetCounts[],
+  each: readonly (readonly Aggregation[])[],
+  facets: readonly (readonly FacetCounts[])[],
   again: Again,
 ): Promise<Json> {
   const entries: [string, unknown][] = []
-  for (const aggregation of aggregations) {
-    const facet = facets.find(({ field_name }) => field_name === aggregation.target?.name)
+  for (const at of (each[0] ?? []).keys()) {
+    const aggregation = joint(each.map((list) => list[at]!))
+    const found = aggregation.own.flatMap(
+      ({ target }, index) => facets[index]!.find(({ field_name }) => field_name === target?.name) ?? [],
+    )
+    const facet = mergeFacets(found)
     const value = METRICS.includes(aggregation.type)
       ? figures(aggregation, facet)
       : aggregation.filter !== undefined
-        ? await inside(aggregation, aggregation.filter, again)
+        ? await inside(aggregation, ({ filter }) => filter!, again)
         : aggregation.histogram !== undefined
           ? { buckets: await histogram(aggregation, aggregation.histogram, facet, again) }
           : await terms(aggregation, facet, again)
@@ -168,33 +187,48 @@ export async function aggregate(
   return Object.fromEntries(entries)
 }
 
-/** The number of the hits that pass a filter too, and what is asked inside of it. */
-async function inside({ inner }: Aggregation, filter: Filter, again: Again): Promise<Json> {
-  const { found, facet_counts } = await again.search(filter, facetsOf(inner) ?? '')
-  return { doc_count: found, ...(await aggregate(inner, facet_counts, again)) }
+/** @throws ApiError 400 if the field is of another type in another index */
+function joint(own: readonly Aggregation[]): Joint {
+  const first = own.find(({ target }) => target !== undefined) ?? own[0]!
+  const types = own.flatMap(({ target }) => (target ? `${target.kind} ${target.isDate}` : []))
+  if (new Set(types).size > 1)
+    throw unsupported(`The aggregation [${first.name}] of a field that has another type in another index`)
+  return { ...first, own }
+}
+
+/** The number of the hits that pass the filter of their index too, and what is asked inside of it. */
+async function inside({ own }: Joint, filterOf: (own: Aggregation) => Filter, again: Again): Promise<Json> {
+  const inner = own.map((each) => each.inner)
+  const found = await again.search(
+    own.map(filterOf),
+    inner.map((each) => facetsOf(each) ?? ''),
+  )
+  const facets = found.map(({ facet_counts }) => facet_counts)
+  const doc_count = found.reduce((sum, each) => sum + each.found, 0)
+  return { doc_count, ...(await aggregate(inner, facets, again)) }
 }
 
 /** The counts of all values of a facet. @throws ApiError 400 if there are too many */
-function allOf(name: string, facet: FacetCounts | undefined): FacetCounts['counts'] {
-  const all = facet?.counts ?? []
-  if (facet !== undefined && facet.stats.total_values > all.length)
-    throw unsupported(`The aggregation [${name}] of more than ${MOST_VALUES} terms`)
-  return all
+function allOf({ name, own }: Joint, facet: FacetCounts | undefined): FacetCounts['counts'] {
+  if (facet === undefined) return []
+  if (!isWhole(facet))
+    throw unsupported(`The aggregation [${name}] of more than ${facetValues(own.length)} terms`)
+  return facet.counts
 }
 
 async function histogram(
-  aggregation: Aggregation,
+  aggregation: Joint,
   { floor, next, length, least }: Histogram,
   facet: FacetCounts | undefined,
   again: Again,
 ): Promise<Json[]> {
-  const { name, target, inner, size } = aggregation
+  const { name, inner, own } = aggregation
   const counts = new Map<number, number>()
-  for (const { value, count } of allOf(name, facet)) {
+  for (const { value, count } of allOf(aggregation, facet)) {
     const at = timeOf(value)
     if (!Number.isNaN(at)) counts.set(floor(at), (counts.get(floor(at)) ?? 0) + count)
   }
-  const most = inner.length > 0 ? size : MOST_VALUES
+  const most = inner.length > 0 ? mostIntervals(own.length) : MOST_VALUES
   const keys = [...counts.keys()].sort((a, b) => a - b)
   const last = keys.at(-1)!
   if (least <= 0) for (let at = 1; at <= most && keys[at - 1]! < last; at++) keys[at] = next(keys[at - 1]!)
@@ -202,7 +236,8 @@ async function histogram(
   if (some.length > most) throw unsupported(`The aggregation [${name}] of more than ${most} buckets`)
   const buckets: Json[] = []
   for (const key of some) {
-    const within = rangeFilter(target!, { gte: key, lt: next(key) }, false)
+    const within = ({ target }: Aggregation) =>
+      target !== undefined && rangeFilter(target, { gte: key, lt: next(key) }, false)
     const more = inner.length > 0 ? await inside(aggregation, within, again) : {}
     const key_as_string = new Date(key).toISOString().slice(0, length)
     buckets.push({ key_as_string, key, ...more, doc_count: counts.get(key) ?? 0 })
@@ -210,10 +245,10 @@ async function histogram(
   return buckets
 }
 
-async function terms(aggregation: Aggregation, facet: FacetCounts | undefined, again: Again): Promise<Json> {
-  const { name, target, size, inner } = aggregation
+async function terms(aggregation: Joint, facet: FacetCounts | undefined, again: Again): Promise<Json> {
+  const { target, size, inner } = aggregation
   const [by, direction] = aggregation.order
-  const keys = allOf(name, facet).map(({ value, count }) => ({
+  const keys = allOf(aggregation, facet).map(({ value, count }) => ({
     text: value,
     key: keyOf(target!, value),
     doc_count: count,
@@ -229,9 +264,10 @@ async function terms(aggregation: Aggregation, facet: FacetCounts | undefined, a
   for (const { text, key, doc_count } of shown) {
     const bucket: Json = { key, ...(target!.kind === 'boolean' && { key_as_string: text }), doc_count }
     if (inner.length > 0) {
-      const filter =
-        target!.kind === 'keyword' ? same(target!.name, [text], false) : plain(target!.name, text, false)
-      Object.assign(bucket, await inside(aggregation, filter, again), { doc_count })
+      const within = ({ target: own }: Aggregation) =>
+        own !== undefined &&
+        (own.kind === 'keyword' ? same(own.name, [text], false) : plain(own.name, text, false))
+      Object.assign(bucket, await inside(aggregation, within, again), { doc_count })
     }
     buckets.push(bucket)
   }
@@ -242,11 +278,11 @@ async function terms(aggregation: Aggregation, facet: FacetCounts | undefined, a
 const keyOf = (target: Target, text: string): string | number =>
   target.kind === 'number' ? Number(text) : target.kind === 'boolean' ? Number(text === 'true') : text
 
-function figures({ type }: Aggregation, facet: FacetCounts | undefined): Json {
+function figures(aggregation: Joint, facet: FacetCounts | undefined): Json {
+  const { type, own } = aggregation
   const { total_values, min = null, max = null, sum = 0, avg = null } = facet?.stats ?? { total_values: 0 }
-  const counted = facet?.counts.reduce((total, { count }) => total + count, 0) ?? 0
-  // The average also covers lists, in which a document has a value twice. An average of zero tells nothing.
-  const count = avg === null || avg === 0 ? counted : Math.round(Number(sum) / avg)
+  if (own.length > 1 && (type === 'cardinality' || avg === null || avg === 0)) allOf(aggregation, facet)
+  const count = facet === undefined ? 0 : valuesIn(facet)
   if (type === 'stats') return { count, min, max, avg, sum }
   const values: Json = { cardinality: total_values, value_count: count, sum, min, max, avg }
   return { value: values[type] }

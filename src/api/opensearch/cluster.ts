@@ -36,7 +36,7 @@ const NEVER = namesOf(`
 `)
 
 export async function health(call: Call): Promise<Json> {
-  const indices = await resolve(call, call.path.collection ?? '', 'collections:list')
+  const indices = await resolve(call, call.path.collection, 'collections:list')
   return {
     cluster_name: NAME,
     status: 'green',
@@ -72,7 +72,7 @@ export async function catIndices(call: Call): Promise<unknown> {
   const wanted = query.h === undefined ? Object.keys(COLUMNS) : query.h.split(',')
   const unknown = wanted.find((name) => !Object.hasOwn(COLUMNS, name))
   if (unknown !== undefined) throw unsupported(`The column [${unknown}]`)
-  const indices = await resolve(call, path.index ?? '', 'collections:list')
+  const indices = await resolve(call, path.index, 'collections:list')
   const rows = indices.map((index) => wanted.map((column) => [column, COLUMNS[column]!(index)] as const))
   if (query.s !== undefined) sort(rows, query.s)
   if (query.format === 'json') return rows.map((row) => Object.fromEntries(row))

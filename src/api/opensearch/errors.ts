@@ -82,11 +82,18 @@ export const indexNotFound = (index: string): OpenSearchError =>
 export const SHARDS = { total: 1, successful: 1, skipped: 0, failed: 0 }
 export const WRITTEN = { total: 1, successful: 1, failed: 0 }
 
-/** The answer of a search. @param started milliseconds since 1970 */
-export const searched = (started: number, hits: Json, more?: Json) => ({
+/** The same of several indices: each is one shard. */
+export const shardsOf = (indices: number, of = SHARDS as Json) => ({
+  ...of,
+  total: indices,
+  successful: indices,
+})
+
+/** The answer of a search. @param started milliseconds since 1970 @param indices how many were searched */
+export const searched = (started: number, hits: Json, more?: Json, indices = 1) => ({
   took: Date.now() - started,
   timed_out: false,
-  _shards: SHARDS,
+  _shards: shardsOf(indices),
   hits,
   ...more,
 })

@@ -17,8 +17,11 @@ export type Sort = NonNullable<ReturnType<typeof parseSort>>
 
 interface Key {
   name: string
-  by: string
+  /** undefined: no document has a value */
+  by?: string
   value(document: Document, score: number, place?: number): unknown
+  /** whether documents without a value come first */
+  isFirst?: boolean
   /** a value as it is compared, unless it is null */
   form(value: unknown): string | number
 }
@@ -36,7 +39,7 @@ export function parseSort(given: unknown, fields: Fields) {
   if (isByScore) return undefined
   return {
     /** the value for `sort_by` */
-    by: keys.map(({ by }) => by).join(','),
+    by: keys.flatMap(({ by }) => by ?? []).join(',') || '_seq_id:asc',
     /** the values that a hit is sorted by; `score` if it is sorted by that. @param place among all hits, from 0 */
     values: (document: Document, score: number, place?: number) =>
       keys.map(({ value }) => value(document, score, place)),
@@ -59,19 +62,21 @@ function keyOf(given: unknown, fields: Fields): Key {
   const byAge = { name, by: `_seq_id:${order}`, value: () => null, form: rising }
   if (name === '_doc') return { ...byAge, value: (_, __, place) => place ?? null }
   if (name === '_id') return { ...byAge, value: ({ id }) => id }
+  const missing = options.missing ?? '_last'
+  if (missing !== '_last' && missing !== '_first')
+    throw unsupported(`[missing: ${String(missing)}] of a [sort]`)
+  const isFirst = missing === '_first'
   const target = fields.find(name)
   if (target === undefined) {
-    if (options.unmapped_type !== undefined) return { ...byAge, by: `_seq_id:asc` }
+    if (options.unmapped_type !== undefined) return { name, value: () => null, form: Number, isFirst }
     throw shardError(`No mapping found for [${name}] in order to sort on`)
   }
   if (target.kind === 'text') throw noValues(name)
   if (target.isArray) throw unsupported(`[sort] by [${name}], of which documents have lists,`)
   if (!target.hasValues || !target.field.sort) throw unsupported(`[sort] by [${name}]`)
-  const missing = options.missing ?? '_last'
-  if (missing !== '_last' && missing !== '_first')
-    throw unsupported(`[missing: ${String(missing)}] of a [sort]`)
   return {
     name,
+    isFirst,
     // Of strings, a missing one would be the highest value.
     by: `${target.name}(missing_values: ${missing.slice(1)}):${order}`,
     value: (document) => shown(target, valuesAt(document, target.name)[0]),
@@ -83,16 +88,39 @@ function keyOf(given: unknown, fields: Fields): Key {
   }
 }
 
-/** Compares the values of two hits. Negative: those of `a` come first. `_id` parts none: see `placeAfter` */
-export function orderOf(keys: readonly Key[], a: readonly unknown[], b: readonly unknown[]): number {
-  for (const [at, { name, by, form }] of keys.entries()) {
+/**
+ * Compares the values of two hits. Negative: those of `a` come first. `_id` parts none: see `placeAfter`.
+ * @param theirs the keys of `b`, if it is of another index
+ */
+export function orderOf(
+  keys: readonly Key[],
+  a: readonly unknown[],
+  b: readonly unknown[],
+  theirs = keys,
+): number {
+  for (const [at, { name, by, form, isFirst = false }] of keys.entries()) {
     const [left, right] = [a[at] ?? null, b[at] ?? null]
     if (name === '_id' || left === right) continue
-    if (left === null || right === null) return (left === null) === by.includes(': first') ? -1 : 1
-    const order = compare(form(left), form(right))
-    if (order !== 0) return by.endsWith('desc') ? -order : order
+    if (left === null || right === null) return (left === null) === isFirst ? -1 : 1
+    const order = compare(form(left), theirs[at]!.form(right))
+    if (order !== 0) return by?.endsWith('desc') ? -order : order
   }
   return 0
+}
+
+/**
+ * Checks that the hits of several indices have one order.
+ * @throws ApiError 400 for a key of different types, and for `search_after` by a place in one index
+ */
+export function requireOneOrder(sorts: readonly Sort[], after: unknown): void {
+  for (const [at, { name }] of (sorts[0]?.keys ?? []).entries()) {
+    if (after !== undefined && (name === '_id' || name === '_doc'))
+      throw unsupported(`[search_after] of a [sort] by [${name}] in several indices`)
+    const own = sorts.map(({ keys }) => keys[at]!).filter(({ by }) => by !== undefined)
+    if (new Set(own.map(({ form }) => typeof form(''))).size < 2) continue
+    const why = `Can't sort on field [${name}]; the field has incompatible sort types across indices`
+    throw shardError(why, 'illegal_argument_exception')
+  }
 }
 
 /** Hits that are equal but for their `_id`, of which one is looked for. */

@@ -46,11 +46,9 @@ const BULK = ['documents:import', 'documents:delete']
 /** Writes are visible at once. So any key that can read or write may ask for a refresh. */
 const REFRESH = ['documents:search', 'documents:import', 'documents:create', 'collections:get']
 
-/** A route of all indices, and of those in the path. */
-const both = ([methods, path, ...rest]: RouteRow): RouteRow[] => [
-  [methods, path, ...rest],
-  [methods, INDEX + path, ...rest],
-]
+/** A route of all indices, and of those in the path. `_all` comes first, since it would be taken for a name. */
+const both = ([methods, path, ...rest]: RouteRow): RouteRow[] =>
+  ['', '/_all', INDEX].map((indices) => [methods, indices + path, ...rest])
 
 const routes: RouteRow[] = [
   ['GET', '/_cluster/health', SEE, health, WAITS],
@@ -78,18 +76,16 @@ const routes: RouteRow[] = [
     ['DELETE', path, ['aliases:delete'], indices.changeAlias],
   ]),
   ['POST', '/_aliases', ['aliases:upsert', 'aliases:delete'], indices.updateAliases],
-  // Before the routes of an index, which would take `_all` for its name.
-  ['GET POST', '/_all/_refresh', REFRESH, indices.refresh],
   ...both(['GET POST', '/_refresh', REFRESH, indices.refresh]),
   ...both(['POST PUT', '/_bulk', BULK, documents.bulk, 'refresh routing']),
   ...both(['GET POST', '/_mget', ['documents:get'], documents.multiGet, READ_SOURCE]),
   ...both(['GET POST', '/_msearch', SEARCH, multiSearch, SEARCHES]),
-  ['GET POST', `${INDEX}/_search`, SEARCH, searchOrScroll, `${SEARCH_PARAMETERS} scroll`, beginSearch],
+  ...both(['GET POST', '/_search', SEARCH, searchOrScroll, `${SEARCH_PARAMETERS} scroll`, beginSearch]),
   ...['/_search/scroll', '/_search/scroll/:id'].flatMap((path): RouteRow[] => [
     ['GET POST', path, SEARCH, nextPage, SCROLL],
     ['DELETE', path, SEARCH, clearScroll],
   ]),
-  ['GET POST', `${INDEX}/_count`, SEARCH, count, `${WORDS} preference routing`],
+  ...both(['GET POST', '/_count', SEARCH, count, `${WORDS} preference routing`]),
   ['POST', `${INDEX}/_delete_by_query`, ['documents:delete'], documents.deleteByQuery, `${WORDS} ${STEPS}`],
   ['GET', DOCUMENT, ['documents:get'], documents.getDocument, READ_SOURCE],
   ['GET', `${INDEX}/_source/:id`, ['documents:get'], documents.getSource, READ_SOURCE],
@@ -98,9 +94,9 @@ const routes: RouteRow[] = [
   ['PUT POST', `${INDEX}/_create/:id`, CREATE, documents.indexDocument, WRITE],
   ['DELETE', DOCUMENT, ['documents:delete'], documents.deleteDocument, 'refresh routing'],
   ['POST', `${INDEX}/_update/:id`, ['documents:update'], documents.updateDocument, UPDATE],
-  ['GET', `${INDEX}/_mapping`, ['collections:get'], indices.described('mappings')],
+  ...both(['GET', '/_mapping', ['collections:get'], indices.described('mappings')]),
   ['PUT POST', `${INDEX}/_mapping`, ['collections:update'], indices.putMapping],
-  ['GET', `${INDEX}/_settings`, ['collections:get'], indices.described('settings')],
+  ...both(['GET', '/_settings', ['collections:get'], indices.described('settings')]),
   ['PUT', `${INDEX}/_settings`, ['collections:update'], indices.putSettings],
   ['GET', INDEX, ['collections:get'], indices.described('aliases', 'mappings', 'settings')],
   ['PUT', INDEX, ['collections:create'], indices.createIndex],

@@ -1,7 +1,8 @@
 /** Indices: each is a collection, with the mapping as its schema. */
 import { requireCollections } from '../../auth/authenticate'
 import { steps } from '../../engines/port'
-import { ApiError, unwrap } from '../../errors'
+import { ApiError, forbidden, unwrap } from '../../errors'
+import { mapFew } from '../../lib/few'
 import { namesOf } from '../../lib/nearest'
 import { rest } from '../../lib/waiting'
 import * as registry from '../../registry/collections'
@@ -18,6 +19,7 @@ import {
   parseError,
   parsingError,
   requireKeys,
+  shardsOf,
   unsupported,
   WRITTEN,
 } from './errors'
@@ -34,7 +36,18 @@ import {
   parseMapping,
 } from './mapping'
 import { embedFields } from './pipelines'
-import { type Index, isObject, type Json, onlyEntry, openIndex, readObject } from './route'
+import {
+  type Index,
+  isObject,
+  isOn,
+  isPatterned,
+  type Json,
+  namedIn,
+  onlyEntry,
+  openIndex,
+  partsOf,
+  readObject,
+} from './route'
 import { starPattern } from './source'
 
 const ACKNOWLEDGED = { acknowledged: true }
@@ -145,57 +158,129 @@ export async function openOrCreate(caller: Caller, name: string): Promise<Index>
   return openIndex(caller.env, name)
 }
 
+/**
+ * What stands for indices, by names: whether it names them itself.
+ * @param known what patterns find, and the index of each
+ * @param isStrict whether each pattern has to find one
+ * @throws ApiError 404
+ */
+function expand(
+  expression: string,
+  known: readonly { name: string; collection: string }[],
+  isStrict = false,
+) {
+  const found = new Map<string, boolean>()
+  for (const { text, isPattern, isOut } of partsOf(expression)) {
+    const pattern = isPattern ? starPattern(text) : undefined
+    const some = pattern ? known.filter(({ name }) => pattern.test(name)) : [{ collection: text }]
+    if (isStrict && !isOut && some.length === 0) throw indexNotFound(text)
+    for (const { collection } of some) {
+      if (isOut) found.delete(collection)
+      else found.set(collection, found.get(collection) || !isPattern)
+    }
+  }
+  return found
+}
+
 /** The indices that an expression names and the key may see. @throws ApiError 404 for a plain name without an index */
 export async function resolve(
   { env, access }: Caller,
-  expression: string,
+  expression = '_all',
   action: string,
 ): Promise<CollectionSummary[]> {
   const all = (await registry.listCollections(env, { limit: 0, offset: 0 })).filter(({ name }) =>
     access.allows(action, name),
   )
-  all.reverse()
-  if (expression === '' || expression === '_all') return all
-  const found = new Set<CollectionSummary>()
+  const known = all.map(({ name }) => ({ name, collection: name })).reverse()
   const aliases = await registry.listAliases(env)
-  for (const part of expression.split(',')) {
-    if (part.includes('*')) {
-      const pattern = starPattern(part)
-      for (const each of all) if (pattern.test(each.name)) found.add(each)
-      continue
-    }
-    const name = aliases.find((alias) => alias.name === part)?.collection_name ?? part
+  const found = [...expand(expression, known).keys()].map((text) => {
+    const name = aliases.find((alias) => alias.name === text)?.collection_name ?? text
     const index = all.find((each) => each.name === name)
-    if (index === undefined) throw indexNotFound(part)
-    found.add(index)
+    if (index === undefined) throw indexNotFound(text)
+    return index
+  })
+  return [...new Set(found)]
+}
+
+/** Indices that are opened at the same time. */
+const AT_ONCE = 4
+
+/** An index, and whether its name was given and not found by a pattern. */
+export type Found = Index & { isNamed: boolean }
+
+/**
+ * The indices that an expression stands for, in the order of their names. The gate has checked the names that were given. Patterns
+ * find what the key may see.
+ * @param most how many there may be
+ * @throws ApiError 400 for more, 401 for another than a scoped key names, 404 for a name without an index, unless
+ *   `ignore_unavailable` is given
+ */
+export async function findIndices(
+  { env, access }: Caller,
+  expression = '_all',
+  action: string,
+  most: number,
+  { ignore_unavailable, allow_no_indices, expand_wildcards = 'open' }: Record<string, string>,
+): Promise<Found[]> {
+  const { collection: only } = access.embedded
+  const may = (name: string) => only === undefined || name === only
+  if (!namedIn(expression).every(may)) throw forbidden()
+  // No index is closed.
+  const isExpanded = isPatterned(expression) && /open|all/.test(expand_wildcards)
+  const known = isExpanded ? await registry.listNames(env) : []
+  const seen = known.filter(({ name }) => access.allows(action, name) && may(name))
+  const names = expand(expression, seen, allow_no_indices === 'false')
+  if (names.size > most) {
+    throw illegalArgument(
+      `[${expression}] stands for ${names.size} indices: at most ${most} are taken at once. Name fewer, or leave some out, as in [*,-old-*].`,
+    )
   }
-  return [...found]
+  const opened = await mapFew([...names], AT_ONCE, async ([name, isNamed]): Promise<Found[]> => {
+    try {
+      return [{ ...(await openIndex(env, name)), isNamed }]
+    } catch (error) {
+      const isMissing = error instanceof OpenSearchError && error.status === 404
+      if (isMissing && (!isNamed || isOn(ignore_unavailable))) return []
+      throw error
+    }
+  })
+  // An alias and its index are one.
+  const each = new Map(opened.flat().map((index) => [index.objectId, index]))
+  return [...each.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
 }
 
 /** DELETE /:index */
 export async function deleteIndices(call: Call): Promise<Json> {
+  if (call.path.collection === '*') throw unsupported('A deletion of all indices: name more of them; it')
   const found = await resolve(call, call.path.collection!, 'collections:delete')
   for (const { name } of found) await registry.dropCollection(call.env, name)
   return ACKNOWLEDGED
 }
 
+/** Indices that are described at once: each is asked twice. */
+const MOST_DESCRIBED = 200
+
 /** GET /:index, or some of its parts. */
 export const described =
   (...parts: ('aliases' | 'mappings' | 'settings')[]) =>
-  async ({ env, path }: Call): Promise<Json> => {
-    const { name, objectId, object } = await openIndex(env, path.collection!)
-    const schema = unwrap(await object.schema())
-    const { created_at } = unwrap(await object.summary())
-    const index = {
-      ...DEFAULTS,
-      ...keptOf(schema).settings,
-      provided_name: name,
-      uuid: objectId,
-      creation_date: String(Number(created_at) * 1000),
-    }
-    const aliases = parts.includes('aliases') ? aliasesOf(name, await registry.listAliases(env)) : {}
-    const all = { aliases, mappings: mappingOf(schema), settings: { index } }
-    return { [name]: Object.fromEntries(parts.map((part) => [part, all[part]])) }
+  async (call: Call): Promise<Json> => {
+    const { env, path, query } = call
+    const found = await findIndices(call, path.collection, 'collections:get', MOST_DESCRIBED, query)
+    const aliases = parts.includes('aliases') ? await registry.listAliases(env) : []
+    const shown = await mapFew(found, AT_ONCE, async ({ name, objectId, object }) => {
+      const schema = unwrap(await object.schema())
+      const { created_at } = unwrap(await object.summary())
+      const index = {
+        ...DEFAULTS,
+        ...keptOf(schema).settings,
+        provided_name: name,
+        uuid: objectId,
+        creation_date: String(Number(created_at) * 1000),
+      }
+      const all = { aliases: aliasesOf(name, aliases), mappings: mappingOf(schema), settings: { index } }
+      return [name, Object.fromEntries(parts.map((part) => [part, all[part]]))]
+    })
+    return Object.fromEntries(shown)
   }
 
 /** Those of some aliases that lead to an index, as its `aliases`. */
@@ -249,18 +334,19 @@ export async function putMapping(call: Call): Promise<Json> {
   return ACKNOWLEDGED
 }
 
-/** Writes are visible at once, so this only checks that the index exists. */
+/** Writes are visible at once, so this only checks that the indices exist that are named. */
 export async function refresh(call: Call): Promise<Json> {
   const { collection } = call.path
-  if (collection !== undefined) await openIndex(call.env, collection)
-  return { _shards: WRITTEN }
+  if (collection === undefined) return { _shards: WRITTEN }
+  const found = await findIndices(call, collection, 'documents:search', MOST_DESCRIBED, call.query)
+  return { _shards: shardsOf(found.length, WRITTEN) }
 }
 
 /** GET /_aliases, and of one index; with a name, those that the name or pattern fits. @throws ApiError 404 */
 export async function getAliases(call: Call): Promise<Json> {
   const { alias } = call.path
   const fits = starPattern(alias ?? '*')
-  const found = await resolve(call, call.path.collection ?? '', 'collections:list')
+  const found = await resolve(call, call.path.collection, 'collections:list')
   const aliases = (await registry.listAliases(call.env)).filter(
     ({ name }) => fits.test(name) && call.access.allows('aliases:list', name),
   )

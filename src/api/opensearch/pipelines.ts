@@ -4,6 +4,7 @@ import { namesOf } from '../../lib/nearest'
 import { readStoredObject } from '../../lib/stored-json'
 import { STATIC_EMBEDDER } from '../../models/static-embedder'
 import * as registry from '../../registry/resources'
+import type { Normalization } from '../../search/merge-lists'
 import type { Call } from '../http/router'
 import { answer, illegalArgument, missing, OpenSearchError, parseError, unsupported } from './errors'
 import { isEnabled, RAG } from './mapping'
@@ -19,16 +20,6 @@ export interface RagProcessor {
   system: string
   instructions: string
   ignoresFailure: boolean
-}
-
-/** How the sub-queries of a hybrid query become one list. */
-export interface Normalization {
-  technique: string
-  combination: string
-  /** absent: all weigh the same */
-  weights?: number[]
-  /** present: hits are ranked by their places in the lists (reciprocal rank fusion) instead of their scores */
-  rankConstant?: number
 }
 
 export interface Pipeline {

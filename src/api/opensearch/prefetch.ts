@@ -7,14 +7,13 @@
 import { type EarlyRow, type OpenedAhead, openAhead, readRowAhead } from '../../conversation/conversations'
 import type { MemoryRow } from '../../conversation/messages'
 import { MOST_BYTES, readRegistryRows } from '../../conversation/prefetch'
-import { lookUp } from '../../registry/collections'
 import { historyStore } from '../../registry/engines'
 import { findAll, finder, modelIn, type ResourceRow } from '../../registry/resources'
 import { parseQuery, readSmallAhead } from '../http/body'
 import { originOf } from '../http/request-log'
 import type { Call } from '../http/router'
 import { askerFor } from './memory-access'
-import { isObject, type Json, parseObject } from './route'
+import { isObject, type Json, openIndex, parseObject } from './route'
 
 /** Reads that need no key. Nobody learns of them until it was checked. */
 interface Reads {
@@ -36,7 +35,7 @@ export function beginSearch(env: Cloudflare.Env, request: Request): Promise<void
   if (name === undefined) return Promise.resolve()
   const reads = begun.get(request)?.reads ?? readBefore(env, request, search).catch(() => undefined)
   // One that cannot be found is refused where it is needed.
-  const find = async () => void (await lookUp(env, decodeURIComponent(name)))
+  const find = async () => void (await openIndex(env, decodeURIComponent(name)))
   const index = begun.get(request)?.index ?? find().catch(() => {})
   begun.set(request, { index, reads })
   return index

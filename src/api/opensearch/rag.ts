@@ -195,12 +195,12 @@ function withQuestion(value: unknown, asked: string, standalone: string): unknow
 }
 
 /** The texts of the first hits, field by field. A hit without a field is skipped there. */
-function passagesOf(reply: Json, fields: string[], hits: number | undefined, index: string): GivenPassage[] {
+function passagesOf(reply: Json, fields: string[], hits: number | undefined): GivenPassage[] {
   const found = ((reply.hits as Json).hits as Json[]).slice(0, hits)
-  return found.flatMap(({ _id, _source }) =>
+  return found.flatMap(({ _index, _id, _source }) =>
     fields.flatMap((field): GivenPassage[] => {
       const text = textAt(_source, field)
-      return text === undefined ? [] : [{ collection: index, documentId: String(_id), field, text }]
+      return text === undefined ? [] : [{ collection: String(_index), documentId: String(_id), field, text }]
     }),
   )
 }
@@ -290,11 +290,11 @@ export function extOf(
     answer,
     ...(memory && { message_id: id, interaction_id: id, memory_id: turn.conversationId }),
     rewritten_question: question,
-    citations: turn.citations.map(({ document_id, start, end, quote }) => {
+    citations: turn.citations.map(({ collection, document_id, start, end, quote }) => {
       const said = answer.slice(start, end)
       const numbered = passages.map((passage, at) => ({ ...passage, n: at + 1 }))
-      const own = numbered.filter(({ documentId }) => documentId === document_id)
-      const { n, field, collection } = own.find((passage) => said.includes(`[${passage.n}]`)) ?? own[0]!
+      const own = numbered.filter((one) => one.documentId === document_id && one.collection === collection)
+      const { n, field } = own.find((passage) => said.includes(`[${passage.n}]`)) ?? own[0]!
       return { n, _index: collection, _id: document_id, field, start, end, quote }
     }),
     usage: turn.usage,
@@ -446,8 +446,6 @@ interface Asked extends Given {
   /** the part of the body that is the search */
   body: Json
   stream: boolean
-  /** of the index */
-  name: string
   find(caller: Call & { gone?: AbortSignal }, body: Json): Promise<Json>
 }
 
@@ -465,7 +463,7 @@ export async function answerSearch(
   given: Asked,
 ): Promise<unknown> {
   const started = Date.now()
-  const { ahead, body, stream, name, find } = given
+  const { ahead, body, stream, find } = given
   const asked = await admitRag(call, pipeline, rag, given)
   const { generative, until } = asked
   const standalone = await rewritten(call, pipeline, asked, ahead)
@@ -478,7 +476,7 @@ export async function answerSearch(
     ext: { retrieval_augmented_generation: extra },
   })
   const words = stream ? answerWording(asked.memory !== undefined) : undefined
-  const passages = passagesOf(found, rag.fields, generative.contextSize, name)
+  const passages = passagesOf(found, rag.fields, generative.contextSize)
   try {
     if (Date.now() >= until) throw timedOut()
     const turning = await begin(call, asked, passages, standalone, words)
@@ -604,8 +602,8 @@ interface Early {
   asked: Json
   /** the request's body as it came */
   text: string
-  index: Promise<Index>
-  /** the same with its schema. Once that is there, the search begins as soon as the question is admitted */
+  indices: Promise<readonly Index[]>
+  /** the same with their schemas. Once they are there, the search begins as soon as the question is admitted */
   opening: Promise<unknown>
 }
 
@@ -618,7 +616,7 @@ export async function askAhead(
   reading: Promise<Ahead>,
   given: Early,
 ): Promise<Asking | undefined> {
-  const { asked, index, text, opening } = given
+  const { asked, indices, text, opening } = given
   const ahead = await reading.catch(() => undefined)
   if (!ahead?.isRead) return undefined
   let isOpen = false
@@ -633,7 +631,7 @@ export async function askAhead(
     const pipeline = await pipelineOf(ahead.find, query.search_pipeline, named, async () => undefined)
     if (pipeline?.rag === undefined) return undefined
     const asking = await askingOf(call, pipeline, pipeline.rag, { ext, ahead, text })
-    const found = await index
+    const [index] = await indices
     if (asking.memoryId !== undefined) {
       await requireMemory(env, ahead.find)
       if ((await (await ahead.memory)?.row) === undefined) return asking
@@ -641,7 +639,7 @@ export async function askAhead(
     const isRewritten = asking.memoryId !== undefined && isRewriter(pipeline, asking.generative)
     // Whoever needs the permission learns why there is none.
     asking.admit().then(
-      () => !isRewritten && !isOpen && embed(call, found, asked.query),
+      () => !isRewritten && !isOpen && index && embed(call, index, asked.query),
       () => {},
     )
     return asking

@@ -3,11 +3,11 @@
  * errors.
  */
 import type { Access } from '../../auth/access'
-import { admit } from '../../auth/authenticate'
-import { ApiError, inFull } from '../../errors'
+import { admit, requireAccess } from '../../auth/authenticate'
+import { inFull } from '../../errors'
 import { parseExact, requireShallow } from '../../lib/json'
 import { namesOf } from '../../lib/nearest'
-import { findCollection } from '../../registry/collections'
+import { lookUp } from '../../registry/collections'
 import { ownObject } from '../../registry/engines'
 import type { CollectionRpc } from '../../search/collection/handle'
 import type { Outline } from '../../search/collection/outline'
@@ -112,7 +112,7 @@ export function registerAll(
 /** The answer where the name of an index is another API's word, or an OpenSearch word that nothing here handles. */
 function elsewhere(name: string | undefined, reserved: () => ReadonlySet<string>, request: Request) {
   if (name?.startsWith('_')) return noHandler(request)
-  return name !== undefined && reserved().has(name) ? notFound() : undefined
+  return name !== undefined && name !== '*' && reserved().has(name) ? notFound() : undefined
 }
 
 function routeOf(row: RouteRow, method: Method, reserved: () => ReadonlySet<string>): Route {
@@ -147,14 +147,17 @@ async function filtered(response: Response, shown: string, indent: number | unde
 export const acceptsPage = ({ headers }: Request): boolean =>
   (headers.get('accept') ?? '').includes('text/html')
 
-/** The one gate. @throws ApiError 401, 403, 429 */
-export function admitCaller(
+/** The one gate. What patterns find is for who looks it up (`findIndices`). @throws ApiError 401, 403, 429 */
+export async function admitCaller(
   { env, request, path, record, prefetch }: OpenCall,
   actions: readonly string[],
 ): Promise<Access> {
   record.action = actions[0]!
   record.target = Object.values(path).join('/')
-  return admit(env, keyOf(request), actions, path.collection, record, prefetch)
+  const [first, ...others] = path.collection === undefined ? [] : namedIn(path.collection)
+  const access = await admit(env, keyOf(request), actions, first, record, prefetch)
+  for (const name of others) requireAccess(access, undefined, actions, name, record)
+  return access
 }
 
 /** The key of a request: from where Parley's own routes expect it, or the password of Basic authentication. */
@@ -253,15 +256,33 @@ export interface Index {
   outline?: Outline
 }
 
-/** @throws ApiError 404 */
+/** @throws ApiError 400 for several, 404 */
 export async function openIndex(env: Cloudflare.Env, name: string): Promise<Index> {
-  try {
-    const handle = await findCollection(env, name)
-    return { ...handle, object: ownObject(env, handle) }
-  } catch (error) {
-    if (error instanceof ApiError && error.status === 404) {
-      throw /[,*]/.test(name) ? unsupported(`[${name}]: several indices at once; it`) : indexNotFound(name)
-    }
-    throw error
-  }
+  if (isSeveral(name)) throw unsupported(`[${name}]: several indices at once; it`)
+  const handle = await lookUp(env, name)
+  if (handle === undefined) throw indexNotFound(name)
+  return { ...handle, object: ownObject(env, handle) }
 }
+
+/** Whether what stands for indices has a pattern, which also is `_all`. No index is called so. */
+export const isPatterned = (text: string): boolean => text.includes('*') || text === '_all'
+
+/** Whether it is no name of one index. */
+export const isSeveral = (text: string): boolean => text.includes(',') || isPatterned(text)
+
+/** The parts of what stands for indices, as `logs-*,-logs-old`. */
+export function partsOf(expression: string) {
+  let isBehindPattern = false
+  return expression.split(',').map((given) => {
+    /** whether it leaves out what it names */
+    const isOut = isBehindPattern && given.startsWith('-')
+    const text = isOut ? given.slice(1) : given
+    const isPattern = isPatterned(text)
+    isBehindPattern ||= isPattern
+    return { text: text === '_all' ? '*' : text, isPattern, isOut }
+  })
+}
+
+/** The names among the parts of what stands for indices. */
+export const namedIn = (expression: string): string[] =>
+  partsOf(expression).flatMap(({ text, isPattern, isOut }) => (isPattern || isOut ? [] : text))

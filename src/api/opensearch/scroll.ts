@@ -11,8 +11,6 @@ import { mapFew } from '../../lib/few'
 import { once } from '../../lib/once'
 import { readExactObject, readStored } from '../../lib/stored-json'
 import type { Document } from '../../search/types'
-import type { PlannedSearch } from '../../turn/request'
-import { requireFewConditions } from '../http/plan'
 import type { Call } from '../http/router'
 import { NONE, setOf } from './compiled'
 import {
@@ -29,24 +27,37 @@ import { filterBy } from './filter'
 import { parseSort, type Sort } from './hits'
 import { keptOf } from './mapping'
 import { withOwnModels } from './prefetch'
-import { defined, isOn, isUnasked, type Json, parseObject, readBody, readObject } from './route'
+import {
+  defined,
+  isOn,
+  isSeveral,
+  isUnasked,
+  type Json,
+  listed,
+  namedIn,
+  parseObject,
+  readBody,
+  readObject,
+} from './route'
 import {
   AT_ONCE,
   type Caller,
   compile,
+  countingConditions,
   countMore,
   execute,
   hitOf,
   hybridQueries,
   OF_SHARDS,
   type Opened,
-  open,
   paced,
   parseSearchBody,
   type SearchBody,
   search,
+  toSearch,
   totalOf,
   WINDOW,
+  withFields,
 } from './search'
 import { base64Url, fromBase64, sourceFilter } from './source'
 
@@ -61,7 +72,7 @@ export async function searchOrScroll(call: Call): Promise<unknown> {
   if (scroll === undefined) return search(call)
   requireTime(scroll)
   const body = await withOwnModels(call.env, await readObject(call.request, {}))
-  return page(call, { index: call.path.collection!, body, query, at: 0, total: -1 })
+  return page(call, { index: call.path.collection ?? '_all', body, query, at: 0, total: -1 })
 }
 
 /** GET|POST /_search/scroll[/:id]. @throws ApiError 400, 404 */
@@ -97,7 +108,9 @@ function requireTime(given: unknown): void {
 
 async function page(call: Call, scroll: Scroll): Promise<unknown> {
   if (Object.keys(call.access.embedded).length > 0) throw unsupported('Scrolling with a scoped key')
-  const opened = await open(call, scroll.index)
+  if (isSeveral(scroll.index))
+    throw unsupported(`A scroll of several indices, [${scroll.index}]: scroll each by itself; it`)
+  const [opened] = (await withFields(await toSearch(call, scroll.index, {}))) as [Opened]
   const asked = parseSearchBody(scroll.body, scroll.query)
   requirePlain(asked, scroll, opened)
   const sort = parseSort(asked.sort, opened.fields)
@@ -191,7 +204,7 @@ async function ranked(caller: Caller, opened: Opened, scroll: Scroll, { size }: 
     )
   }
   const place = { from: String(at), size: String(Math.min(size, WINDOW - at)) }
-  const found = await execute(caller, opened, body, { ...query, ...place, rest_total_hits_as_int: 'true' })
+  const found = await execute(caller, [opened], body, { ...query, ...place, rest_total_hits_as_int: 'true' })
   const { hits, total } = found.hits as { hits: Json[]; total: number }
   return [{ ...scroll, at: at + hits.length, total }, hits]
 }
@@ -233,33 +246,26 @@ export async function multiSearch(call: Call): Promise<unknown> {
   if (lines.pop() !== '') throw illegalArgument('The msearch request must be terminated by a newline [\n]')
   if (text.trim() === '') throw parseError('request body is required')
   if (lines.length % 2 !== 0) throw incomplete('no requests added')
-  const wanted: { name: string; body: Json }[] = []
+  const wanted: (ReturnType<typeof indicesOf> & { body: Json })[] = []
   for (let line = 0; line < lines.length; line += 2) {
-    wanted.push({ name: indexOf(lines[line]!, path.collection), body: parseObject(lines[line + 1]!) })
+    wanted.push({ ...indicesOf(lines[line]!, path.collection), body: parseObject(lines[line + 1]!) })
   }
-  requireCollections(
-    access,
-    record.action!,
-    wanted.map(({ name }) => name),
-    record,
+  const named = wanted.flatMap(({ expression }) => namedIn(expression))
+  requireCollections(access, record.action!, named, record)
+  const found = await mapFew(wanted, AT_ONCE, ({ expression, options }) =>
+    toSearch(call, expression, { ...query, ...options }).catch((error: unknown) => ({ error })),
   )
-  await countMore(call, wanted.length - 1)
+  const searches = found.map((indices) => ('error' in indices ? 1 : Math.max(1, indices.length)))
+  await countMore(call, searches.reduce((sum, each) => sum + each) - 1)
   return paced(call, async (gone) => {
-    const asked: PlannedSearch[] = []
-    const responses = await mapFew(wanted, AT_ONCE, async ({ name, body }): Promise<Json> => {
-      let isCounted = false
-      // Once for each search, however many it takes here.
-      const counts = (planned: PlannedSearch) => {
-        if (!isCounted) requireFewConditions([...asked, planned])
-        if (!isCounted) asked.push(planned)
-        isCounted = true
-      }
-      const caller = { ...call, gone, counts }
+    const another = countingConditions()
+    const responses = await mapFew(wanted, AT_ONCE, async ({ body }, at): Promise<Json> => {
+      const caller = { ...call, gone, counts: another() }
       try {
-        return {
-          ...(await execute(caller, await open(caller, name), await withOwnModels(env, body), query)),
-          status: 200,
-        }
+        const indices = found[at]!
+        if ('error' in indices) throw indices.error
+        const opened = await withFields(indices)
+        return { ...(await execute(caller, opened, await withOwnModels(env, body), query)), status: 200 }
       } catch (error) {
         return errorEnvelope(error, record).body
       }
@@ -268,16 +274,16 @@ export async function multiSearch(call: Call): Promise<unknown> {
   })
 }
 
-/** The index of a header line. @throws ApiError 400 */
-function indexOf(line: string, otherwise: string | undefined): string {
+/** What a header line says of indices. @throws ApiError 400 */
+function indicesOf(line: string, otherwise = '_all') {
   const header = line.trim() === '' ? {} : parseObject(line)
-  const { index, ...others } = header
-  const asked = Object.entries(others).filter(([key, value]) => !isUnasked(key, value))
+  const { index = otherwise, ...options } = header
+  const asked = Object.entries(options).filter(([key, value]) => !isUnasked(key, value))
   requireKeys(Object.fromEntries(asked), OF_SHARDS, (key) =>
     illegalArgument(`key [${key}] is not supported in the metadata section`),
   )
-  const given = Array.isArray(index) && index.length === 1 ? index[0] : index
-  const name = given ?? otherwise
-  if (typeof name !== 'string' || name === '') throw unsupported('A search that names no index')
-  return name
+  const names = listed(index)
+  if (!names.every((name) => typeof name === 'string')) throw illegalArgument('[index] of a line takes names')
+  const texts = Object.entries(options).map(([key, value]) => [key, String(value)])
+  return { expression: names.join() || '_all', options: Object.fromEntries(texts) as Record<string, string> }
 }

@@ -1,16 +1,25 @@
 /** `_search` and `_count`: the body, the parameters that replace parts of it, hybrid queries, and the reply. */
 import type { Access } from '../../auth/access'
 import { countSearches, requireFewSearches } from '../../auth/authenticate'
-import { ApiError, forbidden, unwrap } from '../../errors'
+import { ApiError, unwrap } from '../../errors'
+import { isHistoryShaped } from '../../history/turns'
 import { mapFew } from '../../lib/few'
 import { namesOf } from '../../lib/nearest'
+import { byScores, inOrder, MOST_MERGED_HITS, type Normalization } from '../../search/merge-lists'
 import type { Hit, SearchParameters, SearchResult } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { override } from '../http/body'
 import { slowAnswer } from '../http/deliver'
-import { ofRequest, planSearch, runSearch } from '../http/plan'
+import { ofRequest, planSearch, requireFewConditions, runSearch } from '../http/plan'
 import type { Call } from '../http/router'
-import { aggregate, FACET_VALUES, facetsOf, innerSearches, parseAggregations } from './aggregations'
+import {
+  aggregate,
+  type FacetsFound,
+  facetsOf,
+  facetValues,
+  innerSearches,
+  parseAggregations,
+} from './aggregations'
 import { type Compiled, searchParameters, setOf } from './compiled'
 import {
   errorEnvelope,
@@ -19,30 +28,29 @@ import {
   parsingError,
   requireKeys,
   requireOptions,
-  SHARDS,
   searched,
   shardError,
+  shardsOf,
   unsupported,
 } from './errors'
 import { Fields } from './fields'
 import { and, type Filter, filterBy } from './filter'
-import { highlightOf, highlightParameters, parseSort, placeAfter, type Sort } from './hits'
+import {
+  highlightOf,
+  highlightParameters,
+  orderOf,
+  parseSort,
+  placeAfter,
+  requireOneOrder,
+  type Sort,
+} from './hits'
+import { type Found, findIndices } from './indices'
 import { keptOf } from './mapping'
-import { type Normalization, pipelineOf } from './pipelines'
+import { pipelineOf } from './pipelines'
 import { readSearchAhead } from './prefetch'
 import { compileQuery } from './query'
 import { answerSearch, askAhead } from './rag'
-import {
-  defined,
-  type Index,
-  isObject,
-  isOn,
-  type Json,
-  openIndex,
-  parseObject,
-  readBody,
-  readObject,
-} from './route'
+import { defined, type Index, isObject, isOn, type Json, parseObject, readBody, readObject } from './route'
 import { fieldsShown, type SourceFilter, sourceFilter, toSource } from './source'
 
 // =============================================================================
@@ -51,8 +59,12 @@ import { fieldsShown, type SourceFilter, sourceFilter, toSource } from './source
 /** Hits that a search can reach: OpenSearch's `index.max_result_window`. */
 export const WINDOW = 10_000
 
-export const tooFar = (last: number): string =>
-  `Result window is too large, from + size must be less than or equal to: [${WINDOW}] but was [${last}].`
+/** @param most hits that can be reached */
+export const tooFar = (last: number, most = WINDOW): string =>
+  `Result window is too large, from + size must be less than or equal to: [${most}] but was [${last}].`
+
+/** Indices of one search. Each is searched as deep as the page may need. */
+const MOST_INDICES = 20
 
 export type SearchBody = ReturnType<typeof parseSearchBody>
 
@@ -176,6 +188,8 @@ export type Caller = Pick<Call, 'env' | 'access' | 'record'> & {
 /** Searches of one request that run at once. */
 export const AT_ONCE = 4
 
+const SEARCH = 'documents:search'
+
 export async function search(call: Call): Promise<unknown> {
   const { path, query } = call
   const text = await readBody(call.request)
@@ -183,19 +197,20 @@ export async function search(call: Call): Promise<unknown> {
   const { search_pipeline: given, ext, stream } = asked
   checkExtras(ext, stream)
   // Its name is being looked up.
-  const index = call.prefetch.begun.then(() => findIndex(call, path.collection!))
-  const opening = index.then(withFields)
+  const indices = call.prefetch.begun.then(() => toSearch(call, path.collection, query))
+  const opening = indices.then(withFields)
   const reading = readSearchAhead(call, asked)
-  const asking = askAhead(call, reading, { asked, text, index, opening })
+  const asking = askAhead(call, reading, { asked, text, indices, opening })
   const [ahead, opened] = await Promise.all([reading, opening])
-  const pipeline = await pipelineOf(
-    ahead.find,
-    query.search_pipeline,
-    given,
-    async () => keptOf(opened.fields.schema).settings['search.default_pipeline'],
+  const [first, ...others] = opened
+  const isOne = first !== undefined && others.length === 0
+  const pipeline = await pipelineOf(ahead.find, query.search_pipeline, given, async () =>
+    isOne ? keptOf(first.fields.schema).settings['search.default_pipeline'] : undefined,
   )
+  await countMore(call, others.length)
+  const counts = others.length > 0 ? { counts: countingConditions()() } : {}
   const find = (caller: Caller, wanted: Json) =>
-    execute(caller, opened, wanted, query, pipeline?.normalization)
+    execute({ ...caller, ...counts }, opened, wanted, query, pipeline?.normalization)
   const body = await ahead.body
   if (pipeline?.rag !== undefined) {
     return answerSearch(call, pipeline.rag, pipeline, {
@@ -206,7 +221,6 @@ export async function search(call: Call): Promise<unknown> {
       body,
       stream: stream === true,
       find,
-      name: opened.index.name,
     })
   }
   if (stream === true) throw unsupported('[stream] of a search that no language model answers')
@@ -238,26 +252,43 @@ export interface Opened {
   fields: Fields
 }
 
-/** @throws ApiError 401, 404 */
-export const open = async (caller: Caller, name: string): Promise<Opened> =>
-  withFields(await findIndex(caller, name))
+/** The indices that a request names and searches. @param query the options of patterns among them @throws ApiError 400, 401, 404 */
+export const toSearch = (caller: Caller, expression: string | undefined, query: Record<string, string>) =>
+  findIndices(caller, expression, SEARCH, MOST_INDICES, query)
 
-async function findIndex({ env, access }: Caller, name: string): Promise<Index> {
-  // A scoped key that names a collection is valid for that one only.
-  if (access.embedded.collection !== undefined && access.embedded.collection !== name) throw forbidden()
-  return openIndex(env, name)
+/** A pattern does not find the histories of conversations. */
+export const withFields = async (indices: readonly Found[]): Promise<Opened[]> => {
+  const opened = await mapFew(indices, AT_ONCE, async (index): Promise<Opened[]> => {
+    const schema = await index.object.schema()
+    // One that a pattern found may be deleted meanwhile.
+    if (!index.isNamed && (!schema.ok || isHistoryShaped(schema.value))) return []
+    return [{ index, fields: new Fields(unwrap(schema)) }]
+  })
+  return opened.flat()
 }
-
-const withFields = async (index: Index): Promise<Opened> => ({
-  index,
-  fields: new Fields(unwrap(await index.object.schema())),
-})
 
 export function compile({ record }: Caller, query: unknown, fields: Fields): Compiled {
   const compiled = compileQuery(query, fields)
   const words = compiled.words?.text ?? compiled.vector?.text
   if (words !== undefined) record.question = words
   return compiled
+}
+
+/**
+ * Counts the conditions of a request's searches together.
+ * @returns counts for another search: once for each of its indices, however many searches that takes
+ */
+export function countingConditions() {
+  const asked: PlannedSearch[] = []
+  return () => {
+    const counted = new Set<string>()
+    return (planned: PlannedSearch): void => {
+      if (counted.has(planned.collection)) return
+      requireFewConditions([...asked, planned])
+      asked.push(planned)
+      counted.add(planned.collection)
+    }
+  }
 }
 
 /** Counts the searches that a request makes beyond its first. @throws ApiError 400, 429 */
@@ -270,7 +301,7 @@ export async function countMore({ env, access }: Caller, more: number): Promise<
 /** Runs each query of a hybrid query by itself, then combines the hits into one list. */
 async function executeHybrid(
   caller: Caller,
-  opened: Opened,
+  opened: readonly Opened[],
   body: Json,
   query: Record<string, string>,
   queries: unknown[],
@@ -281,26 +312,28 @@ async function executeHybrid(
   if (sort !== undefined || after !== undefined || Object.keys(aggregations).length > 0) {
     throw unsupported('[sort], [search_after] or [aggs] of a [hybrid] query: they')
   }
-  await countMore(caller, queries.length - 1)
+  await countMore(caller, (queries.length - 1) * opened.length)
   const depth = Math.max(FEWEST_HITS, from + size)
   const { from: _, size: __, ...parameters } = query
-  const replies = await mapFew(queries, AT_ONCE, (each) =>
+  const replies = await mapFew(queries, opened.length > 1 ? 1 : AT_ONCE, (each) =>
     execute(caller, opened, { ...body, query: each, from: 0, size: depth, min_score: 0 }, parameters),
   )
   const lists = replies.map(({ hits }) => (hits as Json).hits as Json[])
   const all = combine(lists, normalization).filter(({ _score }) => (_score as number) >= minScore)
   const isWhole = lists.every(({ length }) => length < depth)
   const page = all.slice(from, from + size)
-  return searched(started, {
+  const hits = {
     ...(total && { total: { value: all.length, relation: isWhole ? 'eq' : 'gte' } }),
     max_score: page[0]?._score ?? null,
     hits: page,
-  })
+  }
+  return searched(started, hits, {}, opened.length)
 }
 
+/** Searches indices. Their hits come in one order, and their numbers are added up. @throws ApiError 400, 429 */
 export async function execute(
   caller: Caller,
-  opened: Opened,
+  opened: readonly Opened[],
   body: Json,
   query: Record<string, string>,
   normalization?: Normalization,
@@ -308,8 +341,65 @@ export async function execute(
   const queries = query.q === undefined ? hybridQueries(body.query) : undefined
   if (queries !== undefined) return executeHybrid(caller, opened, body, query, queries, normalization)
   const started = Date.now()
-  const { index, fields } = opened
   const request = parseSearchBody(body, query)
+  const { from, size } = request
+  const count = opened.length
+  const searches = opened.map((each) => searchOf(caller, each, request, query, count))
+  const aggregations = searches.map((search) => search.aggregations)
+  const apart = searches.filter(({ isApart }) => isApart).length
+  await countMore(caller, innerSearches(aggregations, apart))
+  const page = count > 1 ? { from: 0, size: from + size } : { from, size }
+  requireOneOrder(
+    searches.flatMap(({ sort }) => sort ?? []),
+    count > 1 ? request.after : undefined,
+  )
+  const found = await mapFew(searches, AT_ONCE, (search) => search.find(page))
+  const lists = found.map(({ hits }, at) => hits.map((hit) => ({ hit, sort: searches[at]!.sort })))
+  const hits =
+    count === 1
+      ? found[0]!.hits
+      : inOrder(lists, comesFirst, page.size)
+          .slice(from)
+          .map(({ hit }) => hit)
+  const value = found.reduce((sum, one) => sum + one.total, 0)
+  const relation = found.every(({ isAll }) => isAll) ? 'eq' : 'gte'
+  const total = isOn(query.rest_total_hits_as_int) ? value : { value, relation }
+  const counts = Object.keys(request.aggregations).length > 0 &&
+    count > 0 && {
+      aggregations: await aggregate(
+        aggregations,
+        found.map(({ facets }) => facets),
+        {
+          search: (filters, facetBy) =>
+            mapFew(searches, AT_ONCE, ({ again }, at) => again(filters[at]!, facetBy[at]!)),
+          query,
+        },
+      ),
+    }
+  const best = Math.max(...found.flatMap((one) => one.hits).map(({ _score }) => _score as number))
+  const max_score = count === 0 ? 0 : hits.length === 0 || searches[0]!.sort !== undefined ? null : best
+  return searched(started, { ...(request.total && { total }), max_score, hits }, { ...counts }, count)
+}
+
+interface Sorted {
+  hit: Json
+  sort: Sort | undefined
+}
+
+/** Compares hits of different indices. Negative: `a` comes first. */
+const comesFirst = (a: Sorted, b: Sorted): number =>
+  a.sort === undefined || b.sort === undefined
+    ? Number(b.hit._score) - Number(a.hit._score)
+    : orderOf(a.sort.keys, a.hit.sort as unknown[], b.hit.sort as unknown[], b.sort.keys)
+
+/** A search of one of some indices. @throws ApiError 400 */
+function searchOf(
+  caller: Caller,
+  { index, fields }: Opened,
+  request: SearchBody,
+  query: Record<string, string>,
+  indices: number,
+) {
   const compiled = compile(caller, request.query, fields)
   const sort = parseSort(request.sort, fields)
   const aggregations = parseAggregations(request.aggregations, fields)
@@ -318,8 +408,6 @@ export async function execute(
   const listed = fieldsShown(request.fields)
   const post = request.postFilter === undefined || compileQuery(request.postFilter, fields).filter(false)
   const isApart = post !== true && aggregations.length > 0
-  await countMore(caller, innerSearches(aggregations, Number(isApart)))
-
   const parameters: SearchParameters = {
     ...searchParameters(compiled, sort, request.from + request.size),
     ...highlight,
@@ -338,44 +426,40 @@ export async function execute(
   if (minScore > 0 && (compiled.vector === undefined || isMore)) {
     throw unsupported('A [min_score] beside [sort] or [aggs], or of a query without a vector,')
   }
-  // How many hits score enough is known when all of them are read: as many as the `k` of their query.
-  const page =
-    minScore > 0
-      ? { from: 0, size: Math.min(compiled.vector?.k ?? request.from + request.size, WINDOW) }
-      : request
-  const counted = facetBy && { facet_by: facetBy, max_facet_values: FACET_VALUES }
+  const max_facet_values = facetValues(indices)
+  const counted = facetBy && { facet_by: facetBy, max_facet_values }
   const pages = (more: SearchParameters) => run({ ...more, filter_by: hitSet })
-  if (request.after !== undefined) {
-    request.from = await placeAfter(sort?.keys ?? [], request.after, async (place, size) => {
-      const { found, hits = [] } = await pages(window(place, size))
-      const rows = hits.map((hit, at) => sort!.values(hit.document, scoreOf(hit, compiled), place + at))
-      return { found, rows }
-    })
+  /** The hits of a page, the number of all, and the facets. */
+  const find = async ({ from, size }: Page) => {
+    // How many hits score enough is known when all of them are read: as many as the `k` of their query.
+    const page =
+      minScore > 0 ? { from: 0, size: Math.min(compiled.vector?.k ?? from + size, WINDOW) } : { from, size }
+    const most = Math.floor(MOST_MERGED_HITS / indices)
+    if (page.size > most) throw shardError(tooFar(page.size, most), 'illegal_argument_exception')
+    if (request.after !== undefined) {
+      page.from = await placeAfter(sort?.keys ?? [], request.after, async (place, size) => {
+        const { found, hits = [] } = await pages(window(place, size))
+        const rows = hits.map((hit, at) => sort!.values(hit.document, scoreOf(hit, compiled), place + at))
+        return { found, rows }
+      })
+    }
+    const first = await pages({ ...window(page.from, page.size), ...(!isApart && counted) })
+    const { facet_counts: facets } = isApart && counted ? await run({ ...counted, per_page: '0' }) : first
+    const read = await allHits(page, first, pages)
+    const view: View = { index, sort, shown, listed, compiled }
+    const scored = read.map((hit, at) => hitOf(hit, view, page.from + at))
+    const enough = minScore > 0 ? scored.filter(({ _score }) => (_score as number) >= minScore) : undefined
+    const total =
+      enough?.length ?? (isScript && request.total ? await totalOf(caller, index, hitSet) : first.found)
+    const hits = enough?.slice(from, from + size) ?? scored
+    return { hits, total, isAll: !isScript || enough === undefined, facets }
   }
-  const first = await pages({ ...window(page.from, page.size), ...(!isApart && counted) })
-  const { facet_counts } = isApart && counted ? await run({ ...counted, per_page: '0' }) : first
-  const hits = await allHits(page, first, pages)
-  const view: View = { index, sort, shown, listed, compiled }
-  const again = (filter: Filter, facet_by: string) =>
-    run({
-      filter_by: filterBy(and([set, filter])),
-      facet_by,
-      max_facet_values: FACET_VALUES,
-      per_page: '0',
-    })
-  const scored = hits.map((hit, at) => hitOf(hit, view, page.from + at))
-  const enough = minScore > 0 ? scored.filter(({ _score }) => (_score as number) >= minScore) : undefined
-  const shownHits = enough?.slice(request.from, request.from + request.size) ?? scored
-  const found =
-    enough?.length ?? (isScript && request.total ? await totalOf(caller, index, hitSet) : first.found)
-  const isAll = !isScript || enough === undefined
-  const best = sort === undefined ? Math.max(...shownHits.map(({ _score }) => _score as number)) : null
-  const total = isOn(query.rest_total_hits_as_int) ? found : { value: found, relation: isAll ? 'eq' : 'gte' }
-  const counts = aggregations.length > 0 && {
-    aggregations: await aggregate(aggregations, facet_counts, { search: again, query }),
-  }
-  const max_score = shownHits.length === 0 ? null : best
-  return searched(started, { ...(request.total && { total }), max_score, hits: shownHits }, { ...counts })
+  /** The facets of the documents that pass a filter too. */
+  const again = async (filter: Filter, facet_by: string): Promise<FacetsFound> =>
+    filter === false
+      ? { found: 0, facet_counts: [] }
+      : run({ filter_by: filterBy(and([set, filter])), facet_by, max_facet_values, per_page: '0' })
+  return { aggregations, sort, isApart, find, again }
 }
 
 /** @throws ApiError as the search does */
@@ -396,9 +480,11 @@ const window = (offset: number, size: number): SearchParameters => ({
   per_page: String(Math.min(size, PAGE)),
 })
 
+type Page = Pick<SearchBody, 'from' | 'size'>
+
 /** The hits of a large page, which takes several searches. */
 async function allHits(
-  { from, size }: Pick<SearchBody, 'from' | 'size'>,
+  { from, size }: Page,
   first: SearchResult,
   run: (more: SearchParameters) => Promise<SearchResult>,
 ): Promise<Hit[]> {
@@ -463,13 +549,22 @@ export async function count(call: Call): Promise<unknown> {
   const body = await readObject(call.request, {})
   requireKeys(body, 'query', (key) => parsingError(`request does not support [${key}]`))
   const query = call.query.q === undefined ? body.query : queryOf(call.query)
-  const { index, fields } = await open(call, call.path.collection!)
-  const compiled = compile(call, query ?? { match_all: {} }, fields)
-  if (compiled.vector !== undefined) throw unsupported('A count of neighbours')
-  const parameters = { ...searchParameters(compiled, undefined, 0), per_page: '0' }
+  const opened = await withFields(await toSearch(call, call.path.collection, call.query))
+  const searches = opened.map(({ index, fields }) => {
+    const compiled = compile(call, query ?? { match_all: {} }, fields)
+    if (compiled.vector !== undefined) throw unsupported('A count of neighbours')
+    return { name: index.name, parameters: { ...searchParameters(compiled, undefined, 0), per_page: '0' } }
+  })
+  await countMore(call, Math.max(0, searches.length - 1))
+  const counts = searches.length > 1 ? { counts: countingConditions()() } : {}
   return paced(call, async (gone) => {
-    const { found } = await runOne({ ...call, gone }, index.name, parameters)
-    return { count: found, _shards: SHARDS }
+    const found = await mapFew(searches, AT_ONCE, ({ name, parameters }) =>
+      runOne({ ...call, gone, ...counts }, name, parameters),
+    )
+    return {
+      count: found.reduce((sum, one) => sum + one.found, 0),
+      _shards: shardsOf(searches.length),
+    }
   })
 }
 
@@ -479,8 +574,6 @@ export async function count(call: Call): Promise<unknown> {
 const MOST_QUERIES = 5
 /** Fewest hits of each query that are considered. */
 const FEWEST_HITS = 100
-/** The score that OpenSearch gives the worst hit of a query: above zero, because it was found. */
-const WORST = 0.001
 
 /** The queries of a hybrid query; undefined for any other query. @throws ApiError 400 */
 export function hybridQueries(query: unknown): unknown[] | undefined {
@@ -500,57 +593,13 @@ export function hybridQueries(query: unknown): unknown[] | undefined {
 
 /** Combines the hits of several queries into one list, best first. @param lists hits with `_score`. @throws ApiError 400 */
 export function combine(lists: Json[][], normalization: Normalization | undefined): Json[] {
-  const weights = normalization?.weights ?? lists.map(() => 1)
-  if (weights.length !== lists.length) {
+  const count = normalization?.weights?.length ?? lists.length
+  if (count !== lists.length) {
     throw illegalArgument(
-      `number of weights [${weights.length}] must match number of sub-queries [${lists.length}] in hybrid query`,
+      `number of weights [${count}] must match number of sub-queries [${lists.length}] in hybrid query`,
     )
   }
-  const found = new Map<unknown, { hit: Json; scores: number[] }>()
-  for (const [at, hits] of lists.entries()) {
-    const scores = normalised(
-      hits.map(({ _score }) => Number(_score ?? 0)),
-      normalization,
-    )
-    for (const [place, hit] of hits.entries()) {
-      const known = found.get(hit._id) ?? { hit, scores: lists.map(() => 0) }
-      known.scores[at] = scores[place]!
-      found.set(hit._id, known)
-    }
-  }
-  return [...found.values()]
-    .map(({ hit, scores }) => ({ ...hit, _score: combined(scores, weights, normalization) }))
-    .sort((a, b) => b._score - a._score)
-}
-
-function normalised(scores: number[], normalization: Normalization | undefined): number[] {
-  if (normalization === undefined) return scores
-  const { technique, rankConstant } = normalization
-  if (rankConstant !== undefined) return scores.map((_, place) => 1 / (rankConstant + place + 1))
-  if (technique === 'l2') {
-    const length = Math.hypot(...scores)
-    return scores.map((score) => (length === 0 ? WORST : score / length))
-  }
-  const least = Math.min(...scores)
-  const most = Math.max(...scores)
-  return scores.map((score) => (most === least ? 1 : Math.max(WORST, (score - least) / (most - least))))
-}
-
-/** @see https://opensearch.org/docs/latest/search-plugins/search-pipelines/normalization-processor/ */
-function combined(scores: number[], weights: number[], normalization: Normalization | undefined): number {
-  if (normalization === undefined) return Math.max(...scores)
-  const all = scores.map((score, at) => ({ score, weight: weights[at]! }))
-  const sum = (of: typeof all, value: (each: (typeof all)[number]) => number): number =>
-    of.reduce((total, each) => total + value(each), 0)
-  if (normalization.combination === 'arithmetic_mean') {
-    const whole = normalization.rankConstant === undefined ? sum(all, ({ weight }) => weight) : 1
-    return sum(all, ({ score, weight }) => score * weight) / (whole || 1)
-  }
-  // Neither of these means can take a zero, so a query that did not find the hit is left out.
-  const some = all.filter(({ score }) => score > 0)
-  const weight = sum(some, (each) => each.weight)
-  if (weight === 0) return 0
-  return normalization.combination === 'geometric_mean'
-    ? Math.exp(sum(some, ({ score, weight }) => weight * Math.log(score)) / weight)
-    : weight / sum(some, ({ score, weight }) => weight / score)
+  const keyOf = ({ _index, _id }: Json) => `${_index}\0${_id}`
+  const all = byScores(lists, keyOf, ({ _score }) => Number(_score ?? 0), normalization)
+  return all.map(({ item, score }) => ({ ...item, _score: score }))
 }

@@ -10,7 +10,7 @@ import { mapFew } from '../../lib/few'
 import { isExcluded, project } from '../../search/documents/store'
 import { splitOutside } from '../../search/fragment'
 import { DEFAULT_GROUP_LIMIT, MAX_GROUPED_HITS } from '../../search/limits'
-import { byRank } from '../../search/merge-lists'
+import { byRank, inOrder, MOST_MERGED_HITS } from '../../search/merge-lists'
 import type { Document, Hit, SearchParameters, SearchResult } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { listed, unsigned } from '../http/body'
@@ -19,8 +19,6 @@ import { runSearch } from '../http/plan'
 const MOST_PER_PAGE = 250
 /** The deepest hit of a page: every search of the union is run that deep. */
 const DEEPEST = 5_000
-/** Hits of all searches together. They are in memory at the same time, with their documents. */
-const MOST_HITS = 10_000
 /** Searches that run at the same time. More would delay everybody else's. */
 const AT_ONCE = 4
 const PAGINATION = ['page', 'per_page', 'offset', 'limit', 'limit_hits']
@@ -37,7 +35,7 @@ export async function unite(
   gone?: AbortSignal,
 ): Promise<Record<string, unknown>> {
   try {
-    const page = readPage(query, Math.min(DEEPEST, Math.floor(MOST_HITS / searches.length)))
+    const page = readPage(query, Math.min(DEEPEST, Math.floor(MOST_MERGED_HITS / searches.length)))
     const sorts = searches.map((search) => sortClauses(search.params.sort_by))
     requireSameSorts(sorts)
     const results = await mapFew(searches, AT_ONCE, (search, index) => {
@@ -262,25 +260,9 @@ const names = (clauses: SortClause[]): string => `{${clauses.map((clause) => cla
 const ordered = ({ field, descending }: SortClause): string =>
   `\`${field}\` sort_by (${descending ? 'DESC' : 'ASC'})`
 
-/**
- * Merges lists by comparing their heads. Of equal hits the one of the earlier search comes first.
- *
- * @param sorts the sort clauses of each list, alike in number and order
- */
-export function merge(lists: Candidate[][], sorts: SortClause[][]): Candidate[] {
-  const heads = lists.map(() => 0)
-  const merged: Candidate[] = []
-  for (;;) {
-    let best: Candidate | undefined
-    for (const [index, list] of lists.entries()) {
-      const candidate = list[heads[index]!]
-      if (candidate && (!best || compare(candidate, best, sorts) < 0)) best = candidate
-    }
-    if (!best) return merged
-    merged.push(best)
-    heads[lists.findIndex((list, index) => list[heads[index]!] === best)]!++
-  }
-}
+/** @param sorts the sort clauses of each list, alike in number and order */
+export const merge = (lists: Candidate[][], sorts: SortClause[][]): Candidate[] =>
+  inOrder(lists, (a, b) => compare(a, b, sorts))
 
 /** Keeps each document once, at its best hit. */
 export function withoutDuplicates(candidates: Candidate[]): Candidate[] {

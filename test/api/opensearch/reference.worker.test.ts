@@ -44,7 +44,7 @@ test('a request that cannot be read is told by the type of its fault', async () 
     ['POST', `/${index}/_search`, { size: 'x' }, 400, 'number_format_exception'],
     ['POST', '/_msearch', undefined, 400, 'parse_exception'],
     ['PUT', `/${indexName()}`, { mapping: {} }, 400, 'parse_exception'],
-    ['GET', `/${index},other/_search`, undefined, 400, 'illegal_argument_exception'],
+    ['GET', `/${index},other/_search`, undefined, 404, 'index_not_found_exception'],
     ['DELETE', '/_plugins/_ml/models/none', undefined, 404, 'status_exception'],
   ]
   for (const [method, path, body, expected, type] of faults) {
