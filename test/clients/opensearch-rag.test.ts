@@ -115,6 +115,18 @@ describe('a search that is answered', () => {
     expect(answered._shards.total).toBe(1)
   })
 
+  test('cites the index of each hit where several are searched', async () => {
+    const other = await presidents()
+    for (const n of [1, 2, 4]) {
+      llm.script = { status: 200, body: says(`An answer. [${n}]`), delayMs: 0 }
+      const path = `/${index},${other}/_search?search_pipeline=${pipeline}`
+      const { hits, ext, _shards } = (await call('POST', path, asking({}, { _source: ['text'] }))).body
+      expect([_shards.total, hits.hits.length]).toEqual([2, 6])
+      const { _index, _id } = hits.hits[n - 1]
+      expect(ext.retrieval_augmented_generation.citations).toMatchObject([{ n, _index, _id }])
+    }
+  })
+
   test('R3, R4: is a message of its memory, and the next one follows up on it', async () => {
     const { body: made } = await call('POST', `${ML}/memory/`, { name: 'presidents' })
     const memory_id = made.memory_id

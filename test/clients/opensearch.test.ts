@@ -92,6 +92,32 @@ describe('the client', () => {
     expect(both.responses.map(({ status }) => status)).toEqual([200, 200])
   })
 
+  test('searches several indices at once', async () => {
+    const [one, other] = [await createShows(), await createShows()]
+    const api = connect()
+    const aggs = { all: { value_count: { field: 'points' } }, most: { max: { field: 'points' } } }
+    const most = Math.max(...SHOWS.map(({ points }) => points))
+    const asked: object = { sort: [{ points: 'desc' }], aggs }
+    for (const index of [[one, other], `${one},${other}`, [`*${one}`, '-os-none*', other]]) {
+      const { body } = await api.search({ index, size: 2, body: asked })
+      expect(body.hits.hits.map(({ sort: values }) => values)).toEqual([[most], [most]])
+      expect(body.aggregations).toEqual({ all: { value: 2 * SHOWS.length }, most: { value: most } })
+    }
+    const index = [one, other, unique('gone')]
+    await expect(api.count({ index })).rejects.toMatchObject({ statusCode: 404 })
+    expect((await api.count({ index, ignore_unavailable: true })).body.count).toBe(2 * SHOWS.length)
+    expect(Object.keys((await api.indices.getMapping({ index: [one, other] })).body).sort()).toEqual(
+      [one, other].sort(),
+    )
+    const lines = [{ index: [one, other] }, { size: 0 }, { index: `${unique('none')}*` }, {}]
+    const { body } = await api.msearch({ body: lines as never })
+    const totals = body.responses.map(
+      (each) => (each as { hits: { total: { value: number } } }).hits.total.value,
+    )
+    expect(totals).toEqual([2 * SHOWS.length, 0])
+    expect((await api.indices.refresh({ index: [one, other] })).body._shards?.total).toBe(2)
+  })
+
   test('pages through sorted hits by search_after', async () => {
     const index = await createShows()
     const read: unknown[] = []

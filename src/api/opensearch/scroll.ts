@@ -5,7 +5,7 @@
  * Documents that were written since are found, too: it is no snapshot.
  */
 import * as v from 'valibot'
-import { requireCollections } from '../../auth/authenticate'
+import { requireCollections, requireFewSearches } from '../../auth/authenticate'
 import { unwrap } from '../../errors'
 import { mapFew } from '../../lib/few'
 import { once } from '../../lib/once'
@@ -252,6 +252,7 @@ export async function multiSearch(call: Call): Promise<unknown> {
   }
   const named = wanted.flatMap(({ expression }) => namedIn(expression))
   requireCollections(access, record.action!, named, record)
+  requireFewSearches(access, wanted.length)
   const found = await mapFew(wanted, AT_ONCE, ({ expression, options }) =>
     toSearch(call, expression, { ...query, ...options }).catch((error: unknown) => ({ error })),
   )
@@ -277,12 +278,12 @@ export async function multiSearch(call: Call): Promise<unknown> {
 /** What a header line says of indices. @throws ApiError 400 */
 function indicesOf(line: string, otherwise = '_all') {
   const header = line.trim() === '' ? {} : parseObject(line)
-  const { index = otherwise, ...options } = header
+  const { index, ...options } = header
   const asked = Object.entries(options).filter(([key, value]) => !isUnasked(key, value))
   requireKeys(Object.fromEntries(asked), OF_SHARDS, (key) =>
     illegalArgument(`key [${key}] is not supported in the metadata section`),
   )
-  const names = listed(index)
+  const names = listed(index ?? otherwise)
   if (!names.every((name) => typeof name === 'string')) throw illegalArgument('[index] of a line takes names')
   const texts = Object.entries(options).map(([key, value]) => [key, String(value)])
   return { expression: names.join() || '_all', options: Object.fromEntries(texts) as Record<string, string> }

@@ -42,5 +42,4 @@ export const REASONS = {
   ],
   dates: ['missing', 'Ranges of dates that are kept as text'],
   aggregations: ['missing', 'Other aggregations'],
-  indices: ['missing', 'Searches of several indices'],
 }
