@@ -108,10 +108,10 @@ const SEARCHING = [
   'GET /collections/x/documents/search',
   'POST /multi_search',
   'POST /v1/embeddings',
-  ...methods(['GET', 'POST'], ['/x/_search', '/x/_count', '/x/_refresh']),
+  ...methods(['GET', 'POST'], ['/_search', '/x/_search', '/_count', '/x/_count', '/x/_refresh']),
   // Which index is meant is in the id.
   ...methods(['GET', 'POST', 'DELETE'], ['/_search/scroll', '/_search/scroll/x']),
-  ...methods(['GET', 'POST'], ['/_msearch', '/x/_msearch', '/_refresh', '/_all/_refresh']),
+  ...methods(['GET', 'POST'], ['/_msearch', '/x/_msearch', '/_refresh']),
   ...ASKING,
 ]
 const WRITING = [

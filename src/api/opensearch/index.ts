@@ -46,9 +46,11 @@ const BULK = ['documents:import', 'documents:delete']
 /** Writes are visible at once. So any key that can read or write may ask for a refresh. */
 const REFRESH = ['documents:search', 'documents:import', 'documents:create', 'collections:get']
 
-/** A route of all indices, and of those in the path. `_all` comes first, since it would be taken for a name. */
-const both = ([methods, path, ...rest]: RouteRow): RouteRow[] =>
-  ['', '/_all', INDEX].map((indices) => [methods, indices + path, ...rest])
+/** A route of all indices, and of those in the path. */
+const both = ([methods, path, ...rest]: RouteRow): RouteRow[] => [
+  [methods, path, ...rest],
+  [methods, INDEX + path, ...rest],
+]
 
 const routes: RouteRow[] = [
   ['GET', '/_cluster/health', SEE, health, WAITS],

@@ -251,7 +251,8 @@ export async function findIndices(
 
 /** DELETE /:index */
 export async function deleteIndices(call: Call): Promise<Json> {
-  if (call.path.collection === '*') throw unsupported('A deletion of all indices: name more of them; it')
+  if (['*', '_all'].includes(call.path.collection!))
+    throw unsupported('A deletion of all indices: name the beginning of their names; it')
   const found = await resolve(call, call.path.collection!, 'collections:delete')
   for (const { name } of found) await registry.dropCollection(call.env, name)
   return ACKNOWLEDGED
@@ -336,9 +337,9 @@ export async function putMapping(call: Call): Promise<Json> {
 
 /** Writes are visible at once, so this only checks that the indices exist that are named. */
 export async function refresh(call: Call): Promise<Json> {
-  const { collection } = call.path
-  if (collection === undefined) return { _shards: WRITTEN }
-  const found = await findIndices(call, collection, 'documents:search', MOST_DESCRIBED, call.query)
+  const names = namedIn(call.path.collection ?? '*')
+  if (names.length === 0) return { _shards: WRITTEN }
+  const found = await findIndices(call, names.join(), 'documents:search', MOST_DESCRIBED, call.query)
   return { _shards: shardsOf(found.length, WRITTEN) }
 }
 

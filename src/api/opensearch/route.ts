@@ -111,8 +111,9 @@ export function registerAll(
 
 /** The answer where the name of an index is another API's word, or an OpenSearch word that nothing here handles. */
 function elsewhere(name: string | undefined, reserved: () => ReadonlySet<string>, request: Request) {
-  if (name?.startsWith('_')) return noHandler(request)
-  return name !== undefined && name !== '*' && reserved().has(name) ? notFound() : undefined
+  if (name === undefined || name === '*' || name === '_all') return undefined
+  if (name.startsWith('_')) return noHandler(request)
+  return reserved().has(name) ? notFound() : undefined
 }
 
 function routeOf(row: RouteRow, method: Method, reserved: () => ReadonlySet<string>): Route {

@@ -246,7 +246,7 @@ describe('an expression', () => {
       expect((await request('GET', `/${first}/${part}`))[1]).toEqual({ [first]: described[first] })
     }
     expect(Object.keys((await request('GET', `/${first},${second}`))[1])).toEqual([first, second])
-    expect((await request('POST', `/${stem}-*/_refresh`))[1]._shards.total).toBe(3)
+    expect((await request('POST', `/${first},${second},*/_refresh`))[1]._shards.total).toBe(2)
     expect((await request('POST', `/${first},gone/_refresh`))[0]).toBe(404)
   })
 
@@ -263,6 +263,9 @@ describe('an expression', () => {
       )
     const tied = { sort: ['kind', '_id'], search_after: ['axe', 'd1'] }
     expect(await refusal(`/${stem}-*/_search`, tied)).toContain('[search_after] of a [sort] by [_id]')
+    for (const all of ['*', '_all'])
+      expect((await request('DELETE', `/${all}`))[1].error.reason).toContain('A deletion of all indices')
+    expect((await request('DELETE', `/${stem}-*,-${stem}-*`))[0]).toBe(200)
     expect((await request('POST', `/${first}/_count`))[1].count).toBe(30)
   })
 
