@@ -4,13 +4,13 @@
  */
 import { floor, later, timeOf } from '../../lib/dates'
 import { namesOf } from '../../lib/nearest'
+import { type Filter, plain, same } from '../../search/filter/write'
 import { MAX_FACET_VALUES } from '../../search/limits'
 import { isWhole, mergeFacets, valuesIn } from '../../search/merge-facets'
 import { compare } from '../../search/text/terms'
 import type { FacetCounts, SearchResult } from '../../search/types'
 import { illegalArgument, noValues, parsingError, requireKeys, unsupported } from './errors'
 import type { Fields, Target } from './fields'
-import { type Filter, plain, same } from './filter'
 import { compileQuery, rangeFilter } from './query'
 import { isObject, isOn, type Json, onlyEntry } from './route'
 

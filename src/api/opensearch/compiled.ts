@@ -1,9 +1,10 @@
 /** The compiled form of a DSL query, and the search that it stands for. */
+
+import { type Filter, filterBy } from '../../search/filter/write'
 import { comparedTokens } from '../../search/text/terms'
 import type { SearchParameters } from '../../search/types'
 import { illegalArgument, parsingError, requireOptions, suggestion, unsupported } from './errors'
 import type { Fields, Target } from './fields'
-import { type Filter, filterBy } from './filter'
 import type { Sort } from './hits'
 import { isObject, type Json, own } from './route'
 

@@ -7,6 +7,7 @@ import { ApiError, failed, unwrap } from '../../errors'
 import { once } from '../../lib/once'
 import { readStored } from '../../lib/stored-json'
 import type { Origin } from '../../search/fault-log'
+import { equals, type Filter, filterBy } from '../../search/filter/write'
 import type { Document, Step, WriteAction } from '../../search/types'
 import { originOf } from '../http/request-log'
 import type { Call } from '../http/router'
@@ -25,7 +26,6 @@ import {
   WRITTEN,
 } from './errors'
 import { Fields } from './fields'
-import { equals, type Filter, filterBy } from './filter'
 import { openOrCreate } from './indices'
 import { compileQuery } from './query'
 import {

@@ -6,6 +6,18 @@
  */
 
 import { spanOf } from '../../lib/dates'
+import {
+  adjacent,
+  and,
+  begins,
+  dated,
+  equals,
+  type Filter,
+  or,
+  plain,
+  present,
+  same,
+} from '../../search/filter/write'
 import type { VectorDistance } from '../../search/types'
 import {
   BOOL_OPTIONS,
@@ -26,7 +38,6 @@ import {
 } from './compiled'
 import { illegalArgument, type OpenSearchError, parsingError, shardError, unsupported } from './errors'
 import type { Fields, Target } from './fields'
-import { adjacent, and, begins, dated, equals, type Filter, or, plain, present, same } from './filter'
 import { DISTANCES } from './mapping'
 import { isObject, type Json, listed, onlyEntry, own } from './route'
 

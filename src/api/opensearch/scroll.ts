@@ -10,6 +10,7 @@ import { unwrap } from '../../errors'
 import { mapFew } from '../../lib/few'
 import { once } from '../../lib/once'
 import { readExactObject, readStored } from '../../lib/stored-json'
+import { filterBy } from '../../search/filter/write'
 import type { Document } from '../../search/types'
 import type { Call } from '../http/router'
 import { NONE, setOf } from './compiled'
@@ -23,7 +24,6 @@ import {
   searched,
   unsupported,
 } from './errors'
-import { filterBy } from './filter'
 import { parseSort, type Sort } from './hits'
 import { keptOf } from './mapping'
 import { withOwnModels } from './prefetch'
@@ -259,9 +259,9 @@ export async function multiSearch(call: Call): Promise<unknown> {
   const searches = found.map((indices) => ('error' in indices ? 1 : Math.max(1, indices.length)))
   await countMore(call, searches.reduce((sum, each) => sum + each) - 1)
   return paced(call, async (gone) => {
-    const another = countingConditions()
+    const counting = countingConditions()
     const responses = await mapFew(wanted, AT_ONCE, async ({ body }, at): Promise<Json> => {
-      const caller = { ...call, gone, counts: another() }
+      const caller = { ...call, gone, counts: counting(at) }
       try {
         const indices = found[at]!
         if ('error' in indices) throw indices.error

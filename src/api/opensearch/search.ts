@@ -5,6 +5,7 @@ import { ApiError, unwrap } from '../../errors'
 import { isHistoryShaped } from '../../history/turns'
 import { mapFew } from '../../lib/few'
 import { namesOf } from '../../lib/nearest'
+import { and, type Filter, filterBy } from '../../search/filter/write'
 import { byScores, inOrder, MOST_MERGED_HITS, type Normalization } from '../../search/merge-lists'
 import type { Hit, SearchParameters, SearchResult } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
@@ -34,7 +35,6 @@ import {
   unsupported,
 } from './errors'
 import { Fields } from './fields'
-import { and, type Filter, filterBy } from './filter'
 import {
   highlightOf,
   highlightParameters,
@@ -274,21 +274,16 @@ export function compile({ record }: Caller, query: unknown, fields: Fields): Com
   return compiled
 }
 
-/**
- * Counts the conditions of a request's searches together.
- * @returns counts for another search: once for each of its indices, however many searches that takes
- */
+/** Counts the conditions of a request's searches together: once for each index of a search, however often it is searched. */
 export function countingConditions() {
-  const asked: PlannedSearch[] = []
-  return () => {
-    const counted = new Set<string>()
-    return (planned: PlannedSearch): void => {
-      if (counted.has(planned.collection)) return
-      requireFewConditions([...asked, planned])
-      asked.push(planned)
-      counted.add(planned.collection)
+  const asked = new Map<string, PlannedSearch>()
+  return (search = 0) =>
+    (planned: PlannedSearch): void => {
+      const name = `${search} ${planned.collection}`
+      if (asked.has(name)) return
+      requireFewConditions([...asked.values(), planned])
+      asked.set(name, planned)
     }
-  }
 }
 
 /** Counts the searches that a request makes beyond its first. @throws ApiError 400, 429 */
@@ -346,48 +341,45 @@ export async function execute(
   const count = opened.length
   const searches = opened.map((each) => searchOf(caller, each, request, query, count))
   const aggregations = searches.map((search) => search.aggregations)
-  const apart = searches.filter(({ isApart }) => isApart).length
-  await countMore(caller, innerSearches(aggregations, apart))
+  await countMore(caller, innerSearches(aggregations, searches.filter(({ isApart }) => isApart).length))
+  const sorts = searches.flatMap(({ sort }) => sort ?? [])
+  if (count > 1) requireOneOrder(sorts, request.after)
   const page = count > 1 ? { from: 0, size: from + size } : { from, size }
-  requireOneOrder(
-    searches.flatMap(({ sort }) => sort ?? []),
-    count > 1 ? request.after : undefined,
-  )
-  const found = await mapFew(searches, AT_ONCE, (search) => search.find(page))
-  const lists = found.map(({ hits }, at) => hits.map((hit) => ({ hit, sort: searches[at]!.sort })))
+  const found = await mapFew(searches, AT_ONCE, ({ find }) => find(page))
   const hits =
     count === 1
       ? found[0]!.hits
-      : inOrder(lists, comesFirst, page.size)
+      : inOrder(found.map(placed), comesFirst, page.size)
           .slice(from)
           .map(({ hit }) => hit)
   const value = found.reduce((sum, one) => sum + one.total, 0)
   const relation = found.every(({ isAll }) => isAll) ? 'eq' : 'gte'
   const total = isOn(query.rest_total_hits_as_int) ? value : { value, relation }
-  const counts = Object.keys(request.aggregations).length > 0 &&
-    count > 0 && {
-      aggregations: await aggregate(
-        aggregations,
-        found.map(({ facets }) => facets),
-        {
-          search: (filters, facetBy) =>
-            mapFew(searches, AT_ONCE, ({ again }, at) => again(filters[at]!, facetBy[at]!)),
-          query,
-        },
-      ),
+  const facets = found.map((one) => one.facets)
+  const search = (filters: readonly Filter[], facetBy: readonly string[]) =>
+    mapFew(searches, AT_ONCE, ({ again }, at) => again(filters[at]!, facetBy[at]!))
+  const counts = count > 0 &&
+    Object.keys(request.aggregations).length > 0 && {
+      aggregations: await aggregate(aggregations, facets, { search, query }),
     }
-  const best = Math.max(...found.flatMap((one) => one.hits).map(({ _score }) => _score as number))
-  const max_score = count === 0 ? 0 : hits.length === 0 || searches[0]!.sort !== undefined ? null : best
+  const isScored = sorts.length === 0 && hits.length > 0
+  const best = isScored
+    ? Math.max(...found.flatMap((one) => one.hits.map(({ _score }) => Number(_score))))
+    : null
+  const max_score = count === 0 ? 0 : best
   return searched(started, { ...(request.total && { total }), max_score, hits }, { ...counts }, count)
 }
 
-interface Sorted {
+interface Placed {
   hit: Json
   sort: Sort | undefined
 }
 
+const placed = ({ hits, sort }: { hits: Json[]; sort: Sort | undefined }): Placed[] =>
+  hits.map((hit) => ({ hit, sort }))
+
 /** Compares hits of different indices. Negative: `a` comes first. */
-const comesFirst = (a: Sorted, b: Sorted): number =>
+const comesFirst = (a: Placed, b: Placed): number =>
   a.sort === undefined || b.sort === undefined
     ? Number(b.hit._score) - Number(a.hit._score)
     : orderOf(a.sort.keys, a.hit.sort as unknown[], b.hit.sort as unknown[], b.sort.keys)
@@ -452,7 +444,7 @@ function searchOf(
     const total =
       enough?.length ?? (isScript && request.total ? await totalOf(caller, index, hitSet) : first.found)
     const hits = enough?.slice(from, from + size) ?? scored
-    return { hits, total, isAll: !isScript || enough === undefined, facets }
+    return { hits, sort, total, isAll: !isScript || enough === undefined, facets }
   }
   /** The facets of the documents that pass a filter too. */
   const again = async (filter: Filter, facet_by: string): Promise<FacetsFound> =>

@@ -1,5 +1,5 @@
-/** Builds filters in the grammar of `filter_by` (search/filter/parse.ts). Nothing in a value can act as syntax. */
-import { during, exactly, quoted } from '../../search/filter/parse'
+/** Builds filters in the grammar of `filter_by` (parse.ts). Nothing in a value can act as syntax. */
+import { during, exactly, quoted } from './parse'
 
 /** A `filter_by`; `true` matches all documents, `false` none. */
 export type Filter = string | boolean
