@@ -40,7 +40,6 @@ import {
   type Index,
   isObject,
   isOn,
-  isPatterned,
   type Json,
   namedIn,
   onlyEntry,
@@ -202,6 +201,8 @@ export async function resolve(
   return [...new Set(found)]
 }
 
+/** Indices of one search. Each is searched as deep as the page may need. */
+const MOST_SEARCHED = 20
 /** Indices that are opened at the same time. */
 const AT_ONCE = 4
 
@@ -211,22 +212,23 @@ export type Found = Index & { isNamed: boolean }
 /**
  * The indices that an expression stands for, in the order of their names. The gate has checked the names that were given. Patterns
  * find what the key may see.
- * @param most how many there may be
+ * @param query the options of names and patterns @param most how many there may be
  * @throws ApiError 400 for more, 401 for another than a scoped key names, 404 for a name without an index, unless
  *   `ignore_unavailable` is given
  */
 export async function findIndices(
   { env, access }: Caller,
   expression = '_all',
-  action: string,
-  most: number,
-  { ignore_unavailable, allow_no_indices, expand_wildcards = 'open' }: Record<string, string>,
+  query: Record<string, string> = {},
+  action = 'documents:search',
+  most = MOST_SEARCHED,
 ): Promise<Found[]> {
+  const { ignore_unavailable, allow_no_indices, expand_wildcards = 'open' } = query
   const { collection: only } = access.embedded
   const may = (name: string) => only === undefined || name === only
   if (!namedIn(expression).every(may)) throw forbidden()
   // No index is closed.
-  const isExpanded = isPatterned(expression) && /open|all/.test(expand_wildcards)
+  const isExpanded = partsOf(expression).some((part) => part.isPattern) && /open|all/.test(expand_wildcards)
   const known = isExpanded ? await registry.listNames(env) : []
   const seen = known.filter(({ name }) => access.allows(action, name) && may(name))
   const names = expand(expression, seen, allow_no_indices === 'false')
@@ -266,7 +268,7 @@ export const described =
   (...parts: ('aliases' | 'mappings' | 'settings')[]) =>
   async (call: Call): Promise<Json> => {
     const { env, path, query } = call
-    const found = await findIndices(call, path.collection, 'collections:get', MOST_DESCRIBED, query)
+    const found = await findIndices(call, path.collection, query, 'collections:get', MOST_DESCRIBED)
     const aliases = parts.includes('aliases') ? await registry.listAliases(env) : []
     const shown = await mapFew(found, AT_ONCE, async ({ name, objectId, object }) => {
       const schema = unwrap(await object.schema())
@@ -339,7 +341,7 @@ export async function putMapping(call: Call): Promise<Json> {
 export async function refresh(call: Call): Promise<Json> {
   const names = namedIn(call.path.collection ?? '*')
   if (names.length === 0) return { _shards: WRITTEN }
-  const found = await findIndices(call, names.join(), 'documents:search', MOST_DESCRIBED, call.query)
+  const found = await findIndices(call, names.join(), call.query)
   return { _shards: shardsOf(found.length, WRITTEN) }
 }
 

@@ -266,7 +266,7 @@ export async function openIndex(env: Cloudflare.Env, name: string): Promise<Inde
 }
 
 /** Whether what stands for indices has a pattern, which also is `_all`. No index is called so. */
-export const isPatterned = (text: string): boolean => text.includes('*') || text === '_all'
+const isPatterned = (text: string): boolean => text.includes('*') || text === '_all'
 
 /** Whether it is no name of one index. */
 export const isSeveral = (text: string): boolean => text.includes(',') || isPatterned(text)

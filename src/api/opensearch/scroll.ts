@@ -25,6 +25,7 @@ import {
   unsupported,
 } from './errors'
 import { parseSort, type Sort } from './hits'
+import { findIndices } from './indices'
 import { keptOf } from './mapping'
 import { withOwnModels } from './prefetch'
 import {
@@ -54,7 +55,6 @@ import {
   parseSearchBody,
   type SearchBody,
   search,
-  toSearch,
   totalOf,
   WINDOW,
   withFields,
@@ -110,7 +110,7 @@ async function page(call: Call, scroll: Scroll): Promise<unknown> {
   if (Object.keys(call.access.embedded).length > 0) throw unsupported('Scrolling with a scoped key')
   if (isSeveral(scroll.index))
     throw unsupported(`A scroll of several indices, [${scroll.index}]: scroll each by itself; it`)
-  const [opened] = (await withFields(await toSearch(call, scroll.index, {}))) as [Opened]
+  const [opened] = (await withFields(await findIndices(call, scroll.index))) as [Opened]
   const asked = parseSearchBody(scroll.body, scroll.query)
   requirePlain(asked, scroll, opened)
   const sort = parseSort(asked.sort, opened.fields)
@@ -254,7 +254,7 @@ export async function multiSearch(call: Call): Promise<unknown> {
   requireCollections(access, record.action!, named, record)
   requireFewSearches(access, wanted.length)
   const found = await mapFew(wanted, AT_ONCE, ({ expression, options }) =>
-    toSearch(call, expression, { ...query, ...options }).catch((error: unknown) => ({ error })),
+    findIndices(call, expression, { ...query, ...options }).catch((error: unknown) => ({ error })),
   )
   const searches = found.map((indices) => ('error' in indices ? 1 : Math.max(1, indices.length)))
   await countMore(call, searches.reduce((sum, each) => sum + each) - 1)

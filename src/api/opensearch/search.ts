@@ -31,7 +31,6 @@ import {
   requireOptions,
   searched,
   shardError,
-  shardsOf,
   unsupported,
 } from './errors'
 import { Fields } from './fields'
@@ -62,9 +61,6 @@ export const WINDOW = 10_000
 /** @param most hits that can be reached */
 export const tooFar = (last: number, most = WINDOW): string =>
   `Result window is too large, from + size must be less than or equal to: [${most}] but was [${last}].`
-
-/** Indices of one search. Each is searched as deep as the page may need. */
-const MOST_INDICES = 20
 
 export type SearchBody = ReturnType<typeof parseSearchBody>
 
@@ -188,8 +184,6 @@ export type Caller = Pick<Call, 'env' | 'access' | 'record'> & {
 /** Searches of one request that run at once. */
 export const AT_ONCE = 4
 
-const SEARCH = 'documents:search'
-
 export async function search(call: Call): Promise<unknown> {
   const { path, query } = call
   const text = await readBody(call.request)
@@ -197,20 +191,17 @@ export async function search(call: Call): Promise<unknown> {
   const { search_pipeline: given, ext, stream } = asked
   checkExtras(ext, stream)
   // Its name is being looked up.
-  const indices = call.prefetch.begun.then(() => toSearch(call, path.collection, query))
+  const indices = call.prefetch.begun.then(() => findIndices(call, path.collection, query))
   const opening = indices.then(withFields)
   const reading = readSearchAhead(call, asked)
   const asking = askAhead(call, reading, { asked, text, indices, opening })
   const [ahead, opened] = await Promise.all([reading, opening])
-  const [first, ...others] = opened
-  const isOne = first !== undefined && others.length === 0
-  const pipeline = await pipelineOf(ahead.find, query.search_pipeline, given, async () =>
-    isOne ? keptOf(first.fields.schema).settings['search.default_pipeline'] : undefined,
-  )
-  await countMore(call, others.length)
-  const counts = others.length > 0 ? { counts: countingConditions()() } : {}
+  const [only] = opened.length === 1 ? opened : []
+  const usual = async () => only && keptOf(only.fields.schema).settings['search.default_pipeline']
+  const pipeline = await pipelineOf(ahead.find, query.search_pipeline, given, usual)
+  await countMore(call, opened.length - 1)
   const find = (caller: Caller, wanted: Json) =>
-    execute({ ...caller, ...counts }, opened, wanted, query, pipeline?.normalization)
+    execute(caller, opened, wanted, query, pipeline?.normalization)
   const body = await ahead.body
   if (pipeline?.rag !== undefined) {
     return answerSearch(call, pipeline.rag, pipeline, {
@@ -252,10 +243,6 @@ export interface Opened {
   fields: Fields
 }
 
-/** The indices that a request names and searches. @param query the options of patterns among them @throws ApiError 400, 401, 404 */
-export const toSearch = (caller: Caller, expression: string | undefined, query: Record<string, string>) =>
-  findIndices(caller, expression, SEARCH, MOST_INDICES, query)
-
 /** A pattern does not find the histories of conversations. */
 export const withFields = async (indices: readonly Found[]): Promise<Opened[]> => {
   const opened = await mapFew(indices, AT_ONCE, async (index): Promise<Opened[]> => {
@@ -288,7 +275,7 @@ export function countingConditions() {
 
 /** Counts the searches that a request makes beyond its first. @throws ApiError 400, 429 */
 export async function countMore({ env, access }: Caller, more: number): Promise<void> {
-  if (more === 0) return
+  if (more <= 0) return
   requireFewSearches(access, more + 1)
   await countSearches(env, Array(more).fill(access) as Access[])
 }
@@ -339,7 +326,8 @@ export async function execute(
   const request = parseSearchBody(body, query)
   const { from, size } = request
   const count = opened.length
-  const searches = opened.map((each) => searchOf(caller, each, request, query, count))
+  const asker = count > 1 ? { counts: countingConditions()(), ...caller } : caller
+  const searches = opened.map((each) => searchOf(asker, each, request, query, count))
   const aggregations = searches.map((search) => search.aggregations)
   await countMore(caller, innerSearches(aggregations, searches.filter(({ isApart }) => isApart).length))
   const sorts = searches.flatMap(({ sort }) => sort ?? [])
@@ -541,22 +529,14 @@ export async function count(call: Call): Promise<unknown> {
   const body = await readObject(call.request, {})
   requireKeys(body, 'query', (key) => parsingError(`request does not support [${key}]`))
   const query = call.query.q === undefined ? body.query : queryOf(call.query)
-  const opened = await withFields(await toSearch(call, call.path.collection, call.query))
-  const searches = opened.map(({ index, fields }) => {
-    const compiled = compile(call, query ?? { match_all: {} }, fields)
-    if (compiled.vector !== undefined) throw unsupported('A count of neighbours')
-    return { name: index.name, parameters: { ...searchParameters(compiled, undefined, 0), per_page: '0' } }
-  })
-  await countMore(call, Math.max(0, searches.length - 1))
-  const counts = searches.length > 1 ? { counts: countingConditions()() } : {}
+  const opened = await withFields(await findIndices(call, call.path.collection, call.query))
+  if (opened.some(({ fields }) => compile(call, query ?? { match_all: {} }, fields).vector !== undefined))
+    throw unsupported('A count of neighbours')
+  await countMore(call, opened.length - 1)
   return paced(call, async (gone) => {
-    const found = await mapFew(searches, AT_ONCE, ({ name, parameters }) =>
-      runOne({ ...call, gone, ...counts }, name, parameters),
-    )
-    return {
-      count: found.reduce((sum, one) => sum + one.found, 0),
-      _shards: shardsOf(searches.length),
-    }
+    const parameters = { rest_total_hits_as_int: 'true' }
+    const { hits, _shards } = await execute({ ...call, gone }, opened, { query, size: 0 }, parameters)
+    return { count: (hits as Json).total, _shards }
   })
 }
 

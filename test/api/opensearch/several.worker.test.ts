@@ -193,6 +193,8 @@ describe('an expression', () => {
     expect(await indicesOf(`${stem}-*,-${second}`)).toEqual([first, third])
     expect(await indicesOf(`${stem}-*,-*-c,${alias}`)).toEqual([first, second])
     expect(await indicesOf(`${alias.slice(0, -1)}*`)).toEqual([second])
+    expect(await indicesOf(`*,-*,${first}`)).toEqual([first])
+    expect(await indicesOf(`*,-${whole}`)).toEqual(expect.arrayContaining(parts))
     expect(await refusal(`/${first},-${second}/_search`)).toBe(`404 no such index [-${second}]`)
   })
 
