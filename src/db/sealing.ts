@@ -6,6 +6,7 @@
  */
 import sql, { raw } from 'sql-template-tag'
 import { ApiError } from '../errors'
+import { fromBase64, toBase64 } from '../lib/base64'
 import { all, type Database, run } from './client'
 import { apiKeys, collections, conversationModels, resources } from './schema'
 
@@ -101,19 +102,13 @@ export async function reseal(sealed: string, env: Sealing): Promise<string | und
 async function decrypt(sealed: string, key: CryptoKey): Promise<string | undefined> {
   if (!sealed.startsWith(VERSION)) return undefined
   try {
-    const bytes = Uint8Array.from(atob(sealed.slice(VERSION.length)), (letter) => letter.charCodeAt(0))
+    const bytes = fromBase64(sealed.slice(VERSION.length))
     const iv = bytes.subarray(0, NONCE_BYTES)
     const plain = await crypto.subtle.decrypt({ name: 'AES-GCM', iv }, key, bytes.subarray(NONCE_BYTES))
     return new TextDecoder().decode(plain)
   } catch {
     return undefined
   }
-}
-
-function toBase64(bytes: Uint8Array): string {
-  let binary = ''
-  for (const byte of bytes) binary += String.fromCharCode(byte)
-  return btoa(binary)
 }
 
 // =============================================================================

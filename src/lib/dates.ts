@@ -37,6 +37,28 @@ export function later(time: number, unit: string, count = 1): number {
   return date.getTime()
 }
 
+const CALENDAR = /^1?(?:minute|hour|day|week|month|quarter|year|[mhdwMqy])$/
+
+/**
+ * Parts time into intervals, in UTC.
+ * @param calendar a unit of the calendar, as `month` or `1M` @param fixed else a fixed length, as `90m`
+ * @returns `floor`: the first millisecond of a time's interval. `next`: that of the interval behind one. undefined: neither is known
+ */
+export function intervalsOf(calendar: string, fixed: string) {
+  if (CALENDAR.test(calendar)) {
+    const said = calendar.replace(/^1/, '')
+    const unit = said === 'month' ? 'M' : said[0]!
+    return { floor: (time: number) => floor(time, unit), next: (start: number) => later(start, unit) }
+  }
+  const [, count, unit = ''] = /^(\d{1,9})(ms|s|m|h|d)$/.exec(fixed) ?? []
+  const width = Number(count) * (unit === 'ms' ? 1 : MS[unit]!)
+  if (!(width > 0)) return undefined
+  return {
+    floor: (time: number) => Math.floor(time / width) * width,
+    next: (start: number) => start + width,
+  }
+}
+
 /**
  * The times that a text means: its first millisecond and the one after its last.
  * @param zone of texts that name none, as `+01:00`

@@ -336,6 +336,18 @@ export function requireFewConditions(searches: readonly PlannedSearch[]): void {
   )
 }
 
+/** Counts the conditions of a request's searches together: once for each collection of a search, however often it is searched. */
+export function countingConditions() {
+  const asked = new Map<string, PlannedSearch>()
+  return (search = 0) =>
+    (planned: PlannedSearch): void => {
+      const name = `${search} ${planned.collection}`
+      if (asked.has(name)) return
+      requireFewConditions([...asked.values(), planned])
+      asked.set(name, planned)
+    }
+}
+
 /** Clauses, values and coordinates, by the signs between them. */
 const conditionsIn = (text = ''): number =>
   text === '' ? 0 : 1 + (text.replace(/`[^`]*`/g, '').match(/,|&&|\|\|/g)?.length ?? 0)

@@ -2,7 +2,7 @@
  * Aggregations: terms, dates and metrics of fields, from the facets of a search. A filter, and metrics inside of
  * each term, take another search. The facets of several indices are added up first, so that all numbers are exact.
  */
-import { floor, later, timeOf } from '../../lib/dates'
+import { intervalsOf, timeOf } from '../../lib/dates'
 import { namesOf } from '../../lib/nearest'
 import { type Filter, plain, same } from '../../search/filter/write'
 import { MAX_FACET_VALUES } from '../../search/limits'
@@ -293,8 +293,6 @@ function figures(aggregation: Joint, facet: FacetCounts | undefined): Json {
 
 type Histogram = ReturnType<typeof parseHistogram>
 
-const CALENDAR = namesOf('minute hour day week month quarter year m h d w M q y')
-const FIXED: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 }
 const FORMATS = ['yyyy', 'yyyy-MM', 'yyyy-MM-dd']
 
 /**
@@ -307,16 +305,8 @@ function parseHistogram(name: string, options: Json) {
   if (typeof least !== 'number') throw illegalArgument(`[min_doc_count] of [${name}] takes a number`)
   if (format !== undefined && !FORMATS.includes(String(format)))
     throw unsupported(`[format: ${String(format)}] of [${name}], which is none of ${FORMATS.join(', ')},`)
-  const shown = { length: format === undefined ? 24 : String(format).length, least }
-  const said = String(calendar_interval).replace(/^1/, '')
-  if (CALENDAR.includes(said)) {
-    const unit = said === 'month' ? 'M' : said[0]!
-    return { floor: (time: number) => floor(time, unit), next: (key: number) => later(key, unit), ...shown }
-  }
-  const [, count, measure = ''] = /^(\d{1,9})(ms|s|m|h|d)$/.exec(String(fixed_interval)) ?? []
-  const width = Number(count) * (FIXED[measure] ?? 0)
-  if (!(width > 0))
+  const intervals = intervalsOf(String(calendar_interval), String(fixed_interval))
+  if (intervals === undefined)
     throw illegalArgument(`Invalid interval specified, [${name}] takes a calendar_interval or fixed_interval`)
-  const start = (time: number) => Math.floor(time / width) * width
-  return { floor: start, next: (key: number) => key + width, ...shown }
+  return { ...intervals, length: format === undefined ? 24 : String(format).length, least }
 }

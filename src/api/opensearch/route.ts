@@ -31,7 +31,7 @@ import {
   unsupported,
 } from './errors'
 
-import { fromBase64, pathFilter } from './source'
+import { pathFilter, textIn } from './source'
 
 type Method = Route['method']
 
@@ -166,7 +166,7 @@ export function keyOf(request: Request): string | undefined {
   const basic = /^Basic\s+([A-Za-z0-9+/=]+)\s*$/i.exec(request.headers.get('authorization') ?? '')?.[1]
   if (basic === undefined) return presentedKey(request)
   try {
-    return /^[^:]*:(.+)$/s.exec(fromBase64(basic))?.[1]
+    return /^[^:]*:(.+)$/s.exec(textIn(basic))?.[1]
   } catch {
     return undefined
   }

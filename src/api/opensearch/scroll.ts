@@ -7,11 +7,13 @@
 import * as v from 'valibot'
 import { requireCollections, requireFewSearches } from '../../auth/authenticate'
 import { unwrap } from '../../errors'
+import { base64Url } from '../../lib/base64'
 import { mapFew } from '../../lib/few'
 import { once } from '../../lib/once'
 import { readExactObject, readStored } from '../../lib/stored-json'
 import { filterBy } from '../../search/filter/write'
 import type { Document } from '../../search/types'
+import { countingConditions } from '../http/plan'
 import type { Call } from '../http/router'
 import { NONE, setOf } from './compiled'
 import {
@@ -44,7 +46,6 @@ import {
   AT_ONCE,
   type Caller,
   compile,
-  countingConditions,
   countMore,
   execute,
   hitOf,
@@ -59,7 +60,7 @@ import {
   WINDOW,
   withFields,
 } from './search'
-import { base64Url, fromBase64, sourceFilter } from './source'
+import { sourceFilter, textIn } from './source'
 
 /** Characters of a page's documents, more or less: a page that would be larger has fewer hits. */
 const MOST_CHARACTERS = 8_000_000
@@ -228,7 +229,7 @@ type Scroll = v.InferOutput<ReturnType<typeof anyScroll>>
 /** @throws ApiError 404 for an id that no page was answered with */
 function decode(id: string): Scroll {
   try {
-    return readStored(anyScroll(), fromBase64(id.replaceAll('-', '+').replaceAll('_', '/')))
+    return readStored(anyScroll(), textIn(id.replaceAll('-', '+').replaceAll('_', '/')))
   } catch {
     throw new OpenSearchError(404, 'search_context_missing_exception', 'No search context found for this id')
   }

@@ -11,7 +11,7 @@ import type { Hit, SearchParameters, SearchResult } from '../../search/types'
 import type { PlannedSearch } from '../../turn/request'
 import { override } from '../http/body'
 import { slowAnswer } from '../http/deliver'
-import { ofRequest, planSearch, requireFewConditions, runSearch } from '../http/plan'
+import { countingConditions, ofRequest, planSearch, runSearch } from '../http/plan'
 import type { Call } from '../http/router'
 import {
   aggregate,
@@ -259,18 +259,6 @@ export function compile({ record }: Caller, query: unknown, fields: Fields): Com
   const words = compiled.words?.text ?? compiled.vector?.text
   if (words !== undefined) record.question = words
   return compiled
-}
-
-/** Counts the conditions of a request's searches together: once for each index of a search, however often it is searched. */
-export function countingConditions() {
-  const asked = new Map<string, PlannedSearch>()
-  return (search = 0) =>
-    (planned: PlannedSearch): void => {
-      const name = `${search} ${planned.collection}`
-      if (asked.has(name)) return
-      requireFewConditions([...asked.values(), planned])
-      asked.set(name, planned)
-    }
 }
 
 /** Counts the searches that a request makes beyond its first. @throws ApiError 400, 429 */

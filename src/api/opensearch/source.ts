@@ -2,6 +2,7 @@
  * `_source` and documents. A document's `id` is its `_id` here, so a source's own `id` is stored under another name.
  * Everything else is the same for both.
  */
+import { base64Url, fromBase64 } from '../../lib/base64'
 import type { Document } from '../../search/types'
 import { illegalArgument, type Json } from './errors'
 
@@ -49,14 +50,8 @@ export const FIRST = { _version: 1, _seq_no: 0, _primary_term: 1 }
 /** Makes an id as OpenSearch does: 20 characters of URL-safe base64. */
 export const newId = (): string => base64Url(crypto.getRandomValues(new Uint8Array(15)))
 
-export function base64Url(bytes: Uint8Array): string {
-  const letters = Array.from(bytes, (byte) => String.fromCharCode(byte)).join('')
-  return btoa(letters).replaceAll('+', '-').replaceAll('/', '_')
-}
-
 /** The text in plain base64. @throws if it is none */
-export const fromBase64 = (text: string): string =>
-  new TextDecoder().decode(Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0)))
+export const textIn = (base64: string): string => new TextDecoder().decode(fromBase64(base64))
 
 /** Selects what is shown of a source. undefined: nothing */
 export type SourceFilter = ((source: Json) => Json) | undefined
