@@ -53,8 +53,8 @@ export type RouteRow = readonly [
 const methodsOf = ([methods]: RouteRow): Method[] => namesOf(methods) as Method[]
 
 /**
- * Parameters of every route: the format of the reply, the key, and those that clients send unasked and that change no answer here,
- * since an index has one name, one shard and one node, and nothing waits.
+ * Parameters of every route: the format of the reply, the key, what may be said of several indices, and those that clients send unasked
+ * and that change no answer here, since an index has one shard and one node, and nothing waits.
  */
 const COMMON = namesOf(`
   pretty human error_trace filter_path x-typesense-api-key ignore_unavailable allow_no_indices
