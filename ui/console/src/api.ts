@@ -128,14 +128,6 @@ export function useLoaded<T>(name: string | undefined, load: (signal: AbortSigna
   return { data: current.data, error: current.error, loading, reload, set }
 }
 
-/** Code that is loaded when it is needed. @param lost what is said where it cannot be loaded */
-export const useModule = <T>(load: () => Promise<T>, lost: string): Loaded<T> =>
-  useLoaded('module', () =>
-    load().catch(() => {
-      throw new Refusal(0, lost)
-    }),
-  )
-
 /** What a path answers. */
 export const useRead = <T>(path: string): Loaded<T> => useLoaded(path, (signal) => read<T>(path, signal))
 

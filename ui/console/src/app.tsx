@@ -2,32 +2,12 @@
 import { Component, type ComponentChildren, type ComponentType } from 'preact'
 import { useRef, useState } from 'preact/hooks'
 import { place } from './address'
-import { isTaken, key, Refusal, refused, setKey, useModule } from './api'
+import { isTaken, key, Refusal, refused, setKey, useLoaded } from './api'
 import { ChatPage } from './chat/chat-page'
+import { PAGES, WITH_PAGES_BELOW } from './pages'
 import { Form, useDraft } from './parts/form'
 import { NotFound, Notice, Problem, Shown, useTitle } from './parts/page'
 import { Shell } from './shell'
-
-type PageModule = { default: ComponentType }
-
-/** Pages by the first word of their path. The chat is part of the first load. */
-const PAGES: Record<string, () => Promise<PageModule>> = {
-  collections: () => import('./collections/page'),
-  import: () => import('./import/page'),
-  sources: () => import('./sources/page'),
-  conversations: () => import('./conversations/page'),
-  start: () => import('./start/page'),
-  compare: () => import('./compare/page'),
-  fix: () => import('./fix/page'),
-  sets: () => import('./sets/page'),
-  usage: () => import('./usage/page'),
-  keys: () => import('./keys/page'),
-  webhooks: () => import('./webhooks/page'),
-  models: () => import('./models/page'),
-  rules: () => import('./rules/page'),
-  assistants: () => import('./assistants/page'),
-  tools: () => import('./tools/page'),
-}
 
 export function App() {
   if (key.value === '' || refused.value) return <SignIn />
@@ -40,21 +20,22 @@ export function App() {
   )
 }
 
-/** Pages with addresses of their own below them. */
-const WITH_PAGES_BELOW = ['collections', 'conversations', 'sets', 'assistants', 'rules']
-
 function Current() {
   const { page, rest } = place.value
   if (page === 'chat') return <ChatPage />
   const isKnown = Object.hasOwn(PAGES, page) && (rest.length === 0 || WITH_PAGES_BELOW.includes(page))
-  const load = isKnown ? PAGES[page] : undefined
+  const load = isKnown ? PAGES[page]?.load : undefined
   return load ? <Lazy key={page} load={load} /> : <NotFound />
 }
 
 const LOST = 'This page could not be loaded. Parley may have been updated meanwhile.'
 
-function Lazy({ load }: { load: () => Promise<PageModule> }) {
-  const loaded = useModule(load, LOST)
+function Lazy({ load }: { load: () => Promise<{ default: ComponentType }> }) {
+  const loaded = useLoaded('page', () =>
+    load().catch(() => {
+      throw new Refusal(0, LOST)
+    }),
+  )
   const wasTried = useRef(false)
   const reload = () => {
     if (wasTried.current) location.reload()

@@ -6,23 +6,8 @@ import { go, NEW, place } from './address'
 import { checkKey, forgetKey, key } from './api'
 import { Recent } from './chat/recent'
 import { isOver, useDrop } from './import/dropped'
-import { Button, Icon, type IconName, Tool } from './parts/button'
-
-const ENTRIES: { page: string; title: string; icon: IconName }[] = [
-  { page: 'chat', title: 'Ask', icon: 'chat' },
-  { page: 'collections', title: 'Collections', icon: 'collections' },
-  { page: 'rules', title: 'Search rules', icon: 'settings' },
-  { page: 'sources', title: 'Sources', icon: 'again' },
-  { page: 'conversations', title: 'Conversations', icon: 'conversations' },
-  { page: 'sets', title: 'Question sets', icon: 'sets' },
-  { page: 'assistants', title: 'Assistants', icon: 'assistants' },
-  { page: 'tools', title: 'Tools', icon: 'tools' },
-  { page: 'models', title: 'Models', icon: 'models' },
-  { page: 'keys', title: 'Keys', icon: 'keys' },
-  { page: 'webhooks', title: 'Webhooks', icon: 'send' },
-  { page: 'usage', title: 'Usage', icon: 'usage' },
-  { page: 'start', title: 'Get started', icon: 'start' },
-]
+import { PAGES } from './pages'
+import { Button, Icon, Tool } from './parts/button'
 
 const PHONE = '(max-width: 860px)'
 
@@ -82,14 +67,17 @@ export function Shell({ children }: { children: ComponentChildren }) {
         <Button label="New conversation" icon="plus" onClick={() => go(NEW)} />
         <nav class="menu" aria-label="Pages">
           <ul>
-            {ENTRIES.map(({ page: of, title, icon }) => (
-              <li key={of}>
-                <a href={of === 'chat' ? NEW : `#/${of}`} aria-current={page === of ? 'page' : undefined}>
-                  <Icon name={icon} />
-                  {title}
-                </a>
-              </li>
-            ))}
+            {Object.entries(PAGES).map(
+              ([of, { title, icon }]) =>
+                icon && (
+                  <li key={of}>
+                    <a href={of === 'chat' ? NEW : `#/${of}`} aria-current={page === of ? 'page' : undefined}>
+                      <Icon name={icon} />
+                      {title}
+                    </a>
+                  </li>
+                ),
+            )}
           </ul>
         </nav>
         <Recent />

@@ -20,8 +20,8 @@ export function h<K extends keyof HTMLElementTagNameMap>(
   return element
 }
 
-/** Outlines of 24 by 24. */
-const ICONS = {
+/** Outlines of 24 by 24: the console has these, and more. */
+export const ICONS = {
   chat: 'M4 5.5h16v11H10l-4.5 3.5v-3.5H4z',
   spark: 'M12 3.5l1.9 5.6 5.6 1.9-5.6 1.9L12 18.5l-1.9-5.6L4.5 11l5.6-1.9zM19 16.5v4M17 18.5h4',
   close: 'M6 6l12 12M18 6L6 18',

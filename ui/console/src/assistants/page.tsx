@@ -5,7 +5,17 @@ import { go, place, to, toAsk } from '../address'
 import { key, mapped, Refusal, read, send, useLoaded, useRead } from '../api'
 import { type Assistant, type Choices, listed, loadChoices } from '../chat/choices'
 import { Button } from '../parts/button'
-import { CheckField, CheckList, Form, linesIn, optionsOf, SelectField, useDraft } from '../parts/form'
+import {
+  CheckField,
+  CheckList,
+  Form,
+  given,
+  linesIn,
+  numberIn,
+  optionsOf,
+  SelectField,
+  useDraft,
+} from '../parts/form'
 import { many } from '../parts/format'
 import { ListPage } from '../parts/list'
 import { NotFound, Page, Problem, Shown } from '../parts/page'
@@ -184,22 +194,19 @@ function AssistantForm({ name, body, choices, stored, saved }: FormProps) {
   const save = async () => {
     const { as, origins, questions, tools, people, reachedAt, after, keepsHours, ...more } = draft
     const { days, from, to, time_zone, outside, ...others } = more
-    const { allowed_origins: _, handover: __, system_prompt: prompt, ...rest } = others
+    const { allowed_origins: _, handover: __, system_prompt, ...rest } = others
     setKept(undefined)
+    const handover = {
+      [people]: reachedAt,
+      after: numberIn(after),
+      ...(keepsHours && { hours: { days, from, to, time_zone }, outside }),
+    }
     await send('PUT', pathOf(as), {
       ...rest,
       model,
       questions: linesIn(questions),
-      ...(tools.length > 0 && { tools }),
-      ...(prompt && { system_prompt: prompt }),
-      ...(linesIn(origins).length > 0 && { allowed_origins: linesIn(origins) }),
-      ...(people !== '' && {
-        handover: {
-          [people]: reachedAt,
-          ...(after && { after: Number(after) }),
-          ...(keepsHours && { hours: { days, from, to, time_zone }, ...(outside && { outside }) }),
-        },
-      }),
+      ...given({ tools, system_prompt, allowed_origins: linesIn(origins) }),
+      ...(people !== '' && { handover: given(handover) }),
     })
     setKept(draft)
     saved(as)

@@ -433,7 +433,7 @@ function Welcome({ chat, choices, settled, open }: WelcomeProps) {
   const missing = missingOf(data, assistant)
   if (missing !== undefined) {
     return (
-      <Empty icon="start" title="Welcome to Parley">
+      <Empty icon="spark" title="Welcome to Parley">
         <p>{missing}</p>
         <div class="line">
           <Button label="Get started" kind="primary" href={to(['start'])} />

@@ -12,7 +12,7 @@ import { Calls } from '../conversations/calls'
 import { Doubted } from '../conversations/said'
 import { Button, Tool } from '../parts/button'
 import { count, duration, engineName, likeness, many, money, share } from '../parts/format'
-import { Raw, Table } from '../parts/list'
+import { Raw } from '../parts/list'
 import { Loading, Problem } from '../parts/page'
 import { type Chat, turnKey } from './chat'
 import { type Insight, liveSpans, type Span, traceSpans } from './insight'
@@ -320,18 +320,13 @@ function Call({ call: { purpose, model, prompt, text, took } }: { call: CallTrac
   )
 }
 
-const SCORES = [
-  'Document',
-  <span key="words" title="Words in common with the question, as a share of the best hit">
-    Keywords
-  </span>,
-  <span key="meaning" title="Likeness in meaning: 100% is the same">
-    Meaning
-  </span>,
-  <span key="score" title="What the order goes by: keywords and meaning together">
-    Score
-  </span>,
-]
+/** The columns of a table of scores, and what each says. */
+const SCORES = {
+  Document: undefined,
+  Keywords: 'Words in common with the question, as a share of the best hit',
+  Meaning: 'Likeness in meaning: 100% is the same',
+  Score: 'What the order goes by: keywords and meaning together',
+}
 
 /** What a search was asked, and how it scored what it found. */
 function Numbers({ search, titles }: { search: Search; titles: ReadonlyMap<string, string> }) {
@@ -348,23 +343,30 @@ function Numbers({ search, titles }: { search: Search; titles: ReadonlyMap<strin
         </span>
       </div>
       {hits.length > 0 && (
-        <Table
-          class="score-table"
-          bare
-          head={SCORES}
-          rows={hits.map(({ id = '', text_match: match, vector_distance: distance, score }, rank) => ({
-            // An id can be missing, and ranks are unique.
-            key: String(rank),
-            cells: [
-              <span key="name" dir="auto">
-                {titles.get(refOf({ collection, document_id: id })) ?? id}
-              </span>,
-              match ? share(match / words) : '–',
-              distance === undefined ? '–' : share(likeness(distance)),
-              score === undefined ? '–' : score.toFixed(2),
-            ],
-          }))}
-        />
+        <table class="score-table">
+          <thead>
+            <tr>
+              {Object.entries(SCORES).map(([name, says]) => (
+                <th key={name} scope="col" title={says}>
+                  {name}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {hits.map(({ id = '', text_match: match, vector_distance: distance, score }, rank) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: an id can be missing, and ranks are unique
+              <tr key={rank}>
+                <th scope="row" dir="auto">
+                  {titles.get(refOf({ collection, document_id: id })) ?? id}
+                </th>
+                <td>{match ? share(match / words) : '–'}</td>
+                <td>{distance === undefined ? '–' : share(likeness(distance))}</td>
+                <td>{score === undefined ? '–' : score.toFixed(2)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
       )}
       <dl class="facts">
         {Object.entries(params).map(([name, value]) => (

@@ -3,23 +3,25 @@ import { useState } from 'preact/hooks'
 import { to } from '../address'
 import { send } from '../api'
 import { Button } from '../parts/button'
-import { Dialog, Form, SelectField, useDraft } from '../parts/form'
+import { Dialog, Form, given, SelectField, useDraft } from '../parts/form'
 import { many } from '../parts/format'
 import { Schema } from './schema'
 import { type Collection, type Engine, pathOf } from './wire'
 
 interface ConnectProps {
   /** a connected collection, whose nodes and credentials change */
-  of: Collection | undefined
-  title: string
+  of?: Collection
   close: (connected: boolean) => void
 }
 
-export default function Connect({ of, title, close }: ConnectProps) {
+export function ConnectDialog({ of, close }: ConnectProps) {
   const [made, setMade] = useState<Collection>()
   const done = (collection: Collection) => (of === undefined ? setMade(collection) : close(true))
   return (
-    <Dialog title={title} close={() => close(made !== undefined)}>
+    <Dialog
+      title={of === undefined ? 'Connect a cluster' : `Connect ${of.name} again`}
+      close={() => close(made !== undefined)}
+    >
       {made ? <Connected collection={made} /> : <ConnectForm of={of} done={done} />}
     </Dialog>
   )
@@ -173,17 +175,11 @@ const draftFrom = (name: string, engine: Engine): ReturnType<typeof draftOf> => 
 function engineOf(draft: ReturnType<typeof draftOf>): Record<string, unknown> {
   const { type, nodes, signIn, user, account, secret, there } = draft
   const { example, property } = ENGINES[type]
-  const credentials =
-    signIn === 'none'
-      ? {}
-      : signIn === 'password'
-        ? { username: user, password: secret }
-        : { [signIn]: secret }
+  const told = signIn === 'password' ? { username: user, password: secret } : { [signIn]: secret }
   return {
     type,
-    credentials,
-    ...(example !== '' && { nodes: nodes.split(/\s+/).filter((node) => node !== '') }),
-    ...(signIn === 'api_token' && { account_id: account }),
-    ...(there !== '' && { [property]: there }),
+    credentials: signIn === 'none' ? {} : told,
+    ...(example !== '' && { nodes: nodes.split(/\s+/).filter(Boolean) }),
+    ...given({ account_id: signIn === 'api_token' ? account : '', [property]: there }),
   }
 }

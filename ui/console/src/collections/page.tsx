@@ -9,10 +9,11 @@ import { Button } from '../parts/button'
 import { ago, many } from '../parts/format'
 import { ListPage } from '../parts/list'
 import { Empty, Page, Shown, Tabs } from '../parts/page'
+import { ConnectDialog } from './connect'
 import { Documents } from './documents'
 import { EditSchema, Schema } from './schema'
 import { Search } from './search'
-import { ConnectDialog, EmbeddingFault, EmbeddingState, EngineLine, Nodes, useCollection } from './state'
+import { EmbeddingFault, EmbeddingState, EngineLine, Nodes, useCollection } from './state'
 import { type Collection, hasDocuments, pathOf, vectorField } from './wire'
 
 export default function Collections() {

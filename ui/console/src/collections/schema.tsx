@@ -70,34 +70,41 @@ export function Schema({ collection: { name, fields }, remove }: SchemaProps) {
             </span>
           ),
         ]}
-        rows={fields.map((field) => ({
-          key: field.name,
-          cells: [
-            <code key="name">{field.name}</code>,
-            <code key="type">{field.type}</code>,
-            <span key="options" class="line">
-              {field.embed && (
-                <span class="badge good" title={field.embed.served_by}>
-                  vectors of {field.embed.from.join(', ')} by {field.embed.model_config.model_name}
-                </span>
-              )}
-              {field.num_dim !== undefined && <span class="badge">{field.num_dim} dimensions</span>}
-              {field.facet && <span class="badge">facet</span>}
-              {field.optional && <span class="badge">optional</span>}
-              {!field.index && <span class="badge">stored only</span>}
-            </span>,
-            remove && (
-              <Tool
-                icon="bin"
-                label="Remove"
-                of={`the field ${field.name}`}
-                key="remove"
-                onClick={() => setRemoving(field.name)}
-              />
-            ),
-          ],
-        }))}
-      />
+      >
+        {fields.map((field) => (
+          <tr key={field.name}>
+            <th scope="row">
+              <code>{field.name}</code>
+            </th>
+            <td>
+              <code>{field.type}</code>
+            </td>
+            <td>
+              <span class="line">
+                {field.embed && (
+                  <span class="badge good" title={field.embed.served_by}>
+                    vectors of {field.embed.from.join(', ')} by {field.embed.model_config.model_name}
+                  </span>
+                )}
+                {field.num_dim !== undefined && <span class="badge">{field.num_dim} dimensions</span>}
+                {field.facet && <span class="badge">facet</span>}
+                {field.optional && <span class="badge">optional</span>}
+                {!field.index && <span class="badge">stored only</span>}
+              </span>
+            </td>
+            {remove && (
+              <td class="number-cell">
+                <Tool
+                  icon="bin"
+                  label="Remove"
+                  of={`the field ${field.name}`}
+                  onClick={() => setRemoving(field.name)}
+                />
+              </td>
+            )}
+          </tr>
+        ))}
+      </Table>
       {remove && removing !== undefined && (
         <Confirm
           title={`Remove the field ${removing}?`}

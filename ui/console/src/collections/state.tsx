@@ -1,8 +1,7 @@
 /** How a collection is: where its documents live, how its cluster answers or is connected again, and whether all can be found by meaning. */
 import { useEffect } from 'preact/hooks'
-import { type Loaded, read, useModule, useRead } from '../api'
+import { type Loaded, read, useRead } from '../api'
 import { Button } from '../parts/button'
-import { Dialog } from '../parts/form'
 import { count, duration, engineName, many } from '../parts/format'
 import { Notice, Shown } from '../parts/page'
 import { type Collection, type Engine, pathOf } from './wire'
@@ -130,22 +129,5 @@ export function EmbeddingFault({ collection }: { collection: Collection }) {
         </Notice>
       )}
     </>
-  )
-}
-
-/**
- * The form that connects a cluster, loaded when it is needed.
- * @param of a connected collection, whose nodes and credentials change
- */
-export function ConnectDialog({ of, close }: { of?: Collection; close: (connected: boolean) => void }) {
-  const form = useModule(() => import('./connect'), 'This form could not be loaded.')
-  const title = of === undefined ? 'Connect a cluster' : `Connect ${of.name} again`
-  if (form.data) return <form.data.default of={of} title={title} close={close} />
-  return (
-    <Dialog title={title} close={() => close(false)}>
-      <div class="dialog-body pile">
-        <Shown of={form}>{() => null}</Shown>
-      </div>
-    </Dialog>
   )
 }

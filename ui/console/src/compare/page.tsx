@@ -107,10 +107,14 @@ function Again({ from, a, open }: { from: Side; a: TurnAddress; open: boolean })
 function Differences({ rows }: { rows: ReturnType<typeof differences> }) {
   if (rows.length === 0) return <p class="hint">Both answers cost and found the same.</p>
   return (
-    <Table
-      class="halves"
-      head={['What differs', 'First', 'Second']}
-      rows={rows.map(({ name, left, right }) => ({ key: name, cells: [name, left || '–', right || '–'] }))}
-    />
+    <Table class="halves" head={['What differs', 'First', 'Second']}>
+      {rows.map(({ name, left, right }) => (
+        <tr key={name}>
+          <th scope="row">{name}</th>
+          <td>{left || '–'}</td>
+          <td>{right || '–'}</td>
+        </tr>
+      ))}
+    </Table>
   )
 }

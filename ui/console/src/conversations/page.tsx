@@ -2,13 +2,13 @@
 
 import { useEffect, useState } from 'preact/hooks'
 import { go, NEW, place, to } from '../address'
-import { mapped, useAction, useLoaded } from '../api'
+import { mapped, useLoaded } from '../api'
 import type { Summary } from '../chat/wire'
 import { Button } from '../parts/button'
 import { SearchBox, SelectField, useTyped } from '../parts/form'
 import { ago, count, many, when } from '../parts/format'
 import { type EmptyProps, List } from '../parts/list'
-import { NotFound, Page, Problem } from '../parts/page'
+import { Act, NotFound, Page } from '../parts/page'
 import { ConversationPage } from './conversation'
 import { type ListFilter, listConversations } from './record'
 import { ConversationTabs, Unanswered } from './unanswered'
@@ -30,10 +30,10 @@ function ConversationList() {
     listConversations({ ...filterOf(given), limit: PAGE, cursor }, signal)
   const list = useLoaded(`conversations ${JSON.stringify(given)}`, (signal) => load('', signal))
   const { conversations = [], next_cursor: next = '' } = list.data ?? {}
-  const more = useAction(async () => {
+  const more = async () => {
     const page = await load(next)
     list.set({ ...page, conversations: [...conversations, ...page.conversations] })
-  })
+  }
   return (
     <Page title="Conversations" lead="What people asked, on any protocol, and what they were answered.">
       <ConversationTabs current="all" />
@@ -45,17 +45,10 @@ function ConversationList() {
         item={(each) => <Row key={each.id} of={each} />}
         after={
           next !== '' && (
-            <>
-              {more.error && <Problem error={more.error} />}
-              <div class="pager line">
-                <Button
-                  label={more.busy ? 'Loading …' : 'Load earlier ones'}
-                  disabled={more.busy}
-                  onClick={more.start}
-                />
-                <span class="soft">{count(conversations.length)} loaded</span>
-              </div>
-            </>
+            <div class="pager line">
+              <Act label="Load earlier ones" busy="Loading …" run={more} />
+              <span class="soft">{count(conversations.length)} loaded</span>
+            </div>
           )
         }
       />

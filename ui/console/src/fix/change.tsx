@@ -1,13 +1,12 @@
 /** What can be changed so that a question is answered: its document, a synonym, a pin or a new document. Each can be taken back. */
 import type { ComponentChildren } from 'preact'
 import { useState } from 'preact/hooks'
-import { send, useAction } from '../api'
+import { send } from '../api'
 import { TITLES, titleOf } from '../chat/insight'
 import { changeDocument, DocumentForm, EditDocument, pathOfDocument } from '../collections/documents'
 import { type Collection, type Doc, type Field, pathOf } from '../collections/wire'
-import { Button } from '../parts/button'
 import { Form, useDraft } from '../parts/form'
-import { Problem } from '../parts/page'
+import { Act } from '../parts/page'
 
 export interface Change {
   says: string
@@ -159,20 +158,14 @@ async function writeRule(path: string, id: string, rule: object, says: string): 
 }
 
 /** A change that was made. */
-export function Done({ change: { says, undo }, undone }: { change: Change; undone: () => void }) {
-  const { busy, error, start } = useAction(() => undo().then(undone))
-  return (
-    <li class="line">
-      <span role="status" dir="auto">
-        {says}
-      </span>
-      <div>
-        <Button label="Undo" disabled={busy} onClick={start} />
-      </div>
-      {error && <Problem error={error} />}
-    </li>
-  )
-}
+export const Done = ({ change: { says, undo }, undone }: { change: Change; undone: () => void }) => (
+  <li class="line">
+    <span role="status" dir="auto">
+      {says}
+    </span>
+    <Act label="Undo" run={() => undo().then(undone)} />
+  </li>
+)
 
 // =============================================================================
 // What is suggested: pure.

@@ -1,7 +1,7 @@
 /** An answer that is not right: the document that should have answered, what to change, the new answer beside it, and the question kept. */
 import { useState } from 'preact/hooks'
 import { go, place, to } from '../address'
-import { read, useAction, useKept, useLoaded, useRead } from '../api'
+import { read, useKept, useLoaded, useRead } from '../api'
 import { askedWith, type Choices, loadChoices } from '../chat/choices'
 import { type ChatSettings, described, settings } from '../chat/settings'
 import { refOf } from '../chat/titles'
@@ -17,7 +17,7 @@ import { Said } from '../conversations/said'
 import { Button } from '../parts/button'
 import { Form, optionsOf, SearchBox, SelectField, useDraft, useTyped } from '../parts/form'
 import { List } from '../parts/list'
-import { Badges, NotFound, Page, Problem, Shown, Step } from '../parts/page'
+import { Act, Badges, NotFound, Page, Shown, Step } from '../parts/page'
 import { Prose } from '../parts/prose'
 import { asksOf, changeSet, listSets, readSet, TESTER, writeSet } from '../sets/store'
 import { type Change, Done, rulesKnown, Ways } from './change'
@@ -226,11 +226,11 @@ const NAMES = ['Before', 'Now'] as const
 function Again({ side, asked }: { side: Side; asked: ChatSettings }) {
   const b = parseAddress(place.value.query.get('b'))
   const right = useKept(useSide(b))
-  const { busy, error, start } = useAction(async () => {
+  const again = async () => {
     await rulesKnown()
-    const again = await askAgain(side, asked, TESTER)
-    go(to(['fix'], { a: addressOf(side.at), b: again }), { replace: true })
-  })
+    const b = await askAgain(side, asked, TESTER)
+    go(to(['fix'], { a: addressOf(side.at), b }), { replace: true })
+  }
   return (
     <>
       <p class="hint">
@@ -238,9 +238,8 @@ function Again({ side, asked }: { side: Side; asked: ChatSettings }) {
         question.
       </p>
       <div>
-        <Button label={busy ? 'Asking …' : 'Ask again'} kind="primary" disabled={busy} onClick={start} />
+        <Act label="Ask again" busy="Asking …" kind="primary" run={again} />
       </div>
-      {error && <Problem error={error} />}
       {b && (
         <Shown of={right}>
           {(now) => (

@@ -1,11 +1,24 @@
 /** API keys: the list, a key for a page or a search, whose value is shown once, and what can change of a key. */
 
 import { useState } from 'preact/hooks'
+import { snippet } from '../../../../scripts/parley/commands/init.mjs'
 import { to } from '../address'
 import { mapped, send, useRead } from '../api'
 import type { Assistant } from '../chat/choices'
-import { Button, Copy } from '../parts/button'
-import { Dialog, type Draft, Form, FormDialog, optionsOf, SelectField, useDraft } from '../parts/form'
+import { Secret } from '../parts/button'
+import {
+  Dialog,
+  type Draft,
+  Form,
+  FormDialog,
+  given,
+  namesIn,
+  numberIn,
+  optionsOf,
+  SecretDialog,
+  SelectField,
+  useDraft,
+} from '../parts/form'
 import { many, when } from '../parts/format'
 import { ListPage } from '../parts/list'
 import { Badges } from '../parts/page'
@@ -69,8 +82,8 @@ export default function Keys() {
   )
 }
 
-const numberOr = (text: string): number | null => (text === '' ? null : Number(text))
-const inSeconds = (days: string): number => Math.floor(Date.now() / 1_000) + Number(days) * DAY_S
+const inSeconds = (days: string): number | undefined =>
+  days === '' ? undefined : Math.floor(Date.now() / 1_000) + Number(days) * DAY_S
 
 /** What can change of a key. What it may do, and where, stays: others hold it for that. */
 function EditKey({ of, close }: { of: Key; close: () => void }) {
@@ -82,15 +95,14 @@ function EditKey({ of, close }: { of: Key; close: () => void }) {
     tokens: String(limits.tokens_per_day ?? ''),
     days: '',
   })
-  const origins = wordsOf(draft.origins)
   const save = async () => {
     await send('PATCH', `/keys/${id}`, {
       description: draft.description,
-      ...(draft.days !== '' && { expires_at: inSeconds(draft.days) }),
+      expires_at: inSeconds(draft.days),
       limits: {
-        turns_per_day: numberOr(draft.turns),
-        tokens_per_day: numberOr(draft.tokens),
-        ...(origins.length > 0 && { allowed_origins: origins }),
+        turns_per_day: numberIn(draft.turns) ?? null,
+        tokens_per_day: numberIn(draft.tokens) ?? null,
+        ...given({ allowed_origins: namesIn(draft.origins) }),
       },
     })
   }
@@ -118,11 +130,14 @@ const Limits = ({ text, days }: Pick<Draft<Record<LimitName, string>>, 'text'> &
   </>
 )
 
-const wordsOf = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
+const KINDS = [
+  ['page', 'A page: asks one assistant'],
+  ['search', 'A program: searches and converses'],
+] as const
 
 function NewKey({ close }: { close: () => void }) {
   const assistants = useRead<{ assistants: Assistant[] }>('/assistants')
-  const [kind, setKind] = useState<'page' | 'search'>('page')
+  const [kind, setKind] = useState<(typeof KINDS)[number][0]>('page')
   const { draft, set, text } = useDraft({
     description: '',
     assistant: '',
@@ -131,74 +146,60 @@ function NewKey({ close }: { close: () => void }) {
     tokens: '',
     days: '',
   })
-  const { description, assistant, scope, turns, tokens, days } = draft
   const [value, setValue] = useState<string>()
   const names = assistants.data?.assistants.map(({ name }) => name) ?? []
-  const chosen = assistant || names[0] || ''
-  const words = wordsOf(scope)
-  const budget = {
-    ...(turns !== '' && { turns_per_day: Number(turns) }),
-    ...(tokens !== '' && { tokens_per_day: Number(tokens) }),
-  }
+  const chosen = draft.assistant || names[0] || ''
+  const isPage = kind === 'page'
+  const usual = isPage ? `page of ${chosen}` : 'search only'
   const save = async () => {
-    const body = {
-      actions: ['documents:search'],
-      ...(days !== '' && { expires_at: inSeconds(days) }),
-      ...(kind === 'page'
-        ? {
-            description: description || `page of ${chosen}`,
-            collections: ['*'],
-            limits: { assistant: chosen, ...(words.length > 0 && { allowed_origins: words }), ...budget },
-          }
-        : {
-            description: description || 'search only',
-            collections: words.length > 0 ? words : ['*'],
-            ...(Object.keys(budget).length > 0 && { limits: budget }),
-          }),
-    }
-    setValue((await send<{ value: string }>('POST', '/keys', body)).value)
-  }
-  if (value !== undefined) {
-    const snippet = `<script type="module" src="${location.origin}/widget/parley-chat.js"></script>\n<parley-chat assistant="${chosen}" key="${value}"></parley-chat>`
-    return (
-      <Dialog title="Your new key" close={close}>
-        <div class="dialog-body form">
-          <p>Copy it now: it is not shown again. Parley keeps only a hash of it.</p>
-          <div class="secret line">
-            <code class="grow">{value}</code>
-            <Copy text={value} label="Copy the key" />
-          </div>
-          {kind === 'page' && (
-            <>
-              <p>Paste this into your page:</p>
-              <div class="secret line">
-                <code class="grow">{snippet}</code>
-                <Copy text={snippet} label="Copy the snippet" />
-              </div>
-            </>
-          )}
-          <div class="dialog-foot line">
-            <Button label="Done" kind="primary" onClick={close} />
-          </div>
-        </div>
-      </Dialog>
+    const scope = namesIn(draft.scope)
+    const made = await send<{ value: string }>(
+      'POST',
+      '/keys',
+      given({
+        actions: ['documents:search'],
+        description: draft.description || usual,
+        collections: isPage || scope.length === 0 ? ['*'] : scope,
+        expires_at: inSeconds(draft.days),
+        limits: given({
+          ...(isPage && { assistant: chosen, allowed_origins: scope }),
+          turns_per_day: numberIn(draft.turns),
+          tokens_per_day: numberIn(draft.tokens),
+        }),
+      }),
     )
+    setValue(made.value)
   }
+  if (value !== undefined)
+    return (
+      <SecretDialog
+        title="Your new key"
+        text={value}
+        of="key"
+        says="Parley keeps only a hash of it."
+        close={close}
+      >
+        {isPage && (
+          <>
+            <p>Paste this into your page:</p>
+            <Secret text={snippet(location.origin, chosen, value)} of="snippet" />
+          </>
+        )}
+      </SecretDialog>
+    )
   return (
     <Dialog title="New key" close={close}>
-      <Form action="Create key" disabled={kind === 'page' && chosen === ''} save={save}>
+      <Form action="Create key" disabled={isPage && chosen === ''} save={save}>
         <fieldset class="choices">
           <legend class="field-label">What is it for?</legend>
-          <label class="check line">
-            <input type="radio" name="kind" checked={kind === 'page'} onChange={() => setKind('page')} />A
-            page: asks one assistant
-          </label>
-          <label class="check line">
-            <input type="radio" name="kind" checked={kind === 'search'} onChange={() => setKind('search')} />A
-            program: searches and converses
-          </label>
+          {KINDS.map(([each, says]) => (
+            <label key={each} class="check line">
+              <input type="radio" name="kind" checked={kind === each} onChange={() => setKind(each)} />
+              {says}
+            </label>
+          ))}
         </fieldset>
-        {kind === 'page' && (
+        {isPage && (
           <SelectField
             label="Assistant"
             required
@@ -215,12 +216,10 @@ function NewKey({ close }: { close: () => void }) {
             change={(assistant) => set({ assistant })}
           />
         )}
-        {text('scope', kind === 'page' ? 'Allowed websites' : 'Collections', {
-          placeholder: kind === 'page' ? 'all, or https://www.example.com' : 'all, or names with commas',
+        {text('scope', isPage ? 'Allowed websites' : 'Collections', {
+          placeholder: isPage ? 'all, or https://www.example.com' : 'all, or names with commas',
         })}
-        {text('description', 'Description', {
-          placeholder: kind === 'page' ? `page of ${chosen}` : 'search only',
-        })}
+        {text('description', 'Description', { placeholder: usual })}
         <details>
           <summary>Limits</summary>
           <Limits text={text} days="never" />

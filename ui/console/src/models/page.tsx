@@ -1,9 +1,19 @@
 /** Conversation models: the list, a new one, and a test with one question. */
 import { useState } from 'preact/hooks'
+import { HISTORY } from '../../../../scripts/parley/commands/init.mjs'
 import { read, send, server, useAction, useLoaded, useRead } from '../api'
 import { loadChoices, type Model } from '../chat/choices'
 import { Button } from '../parts/button'
-import { changesOf, type Draft, FormDialog, objectIn, useDraft } from '../parts/form'
+import {
+  changesOf,
+  type Draft,
+  FormDialog,
+  given,
+  namesIn,
+  numberIn,
+  objectIn,
+  useDraft,
+} from '../parts/form'
 import { duration } from '../parts/format'
 import { ListPage } from '../parts/list'
 
@@ -109,23 +119,18 @@ const EXAMPLES = [
 
 export const pathOf = (id: string): string => `/conversations/models/${encodeURIComponent(id)}`
 
+/** Whose models ask for no key of a provider. */
+const KEYLESS = /^(local|cloudflare)\//
+
 function NewModel({ close }: { close: () => void }) {
-  const { draft, text } = useDraft({ id: '', name: 'local/extractive', apiKey: '', url: '' })
-  const isOpenAi = draft.name.startsWith('openai/')
+  const { draft, text } = useDraft({ id: '', model_name: 'local/extractive', api_key: '', openai_url: '' })
+  const isOpenAi = draft.model_name.startsWith('openai/')
   const save = async () => {
-    const history = `${draft.id}_history`
-    await makeHistory(history)
-    await server.call('POST', '/conversations/models', {
-      body: {
-        id: draft.id,
-        model_name: draft.name,
-        history_collection: history,
-        max_bytes: MAX_BYTES,
-        max_tokens: MAX_TOKENS,
-        ...(draft.apiKey !== '' && { api_key: draft.apiKey }),
-        ...(isOpenAi && draft.url !== '' && { openai_url: draft.url }),
-      },
-    })
+    const history_collection = `${draft.id}_history`
+    await makeHistory(history_collection)
+    const openai_url = isOpenAi ? draft.openai_url : ''
+    const places = { history_collection, max_bytes: MAX_BYTES, max_tokens: MAX_TOKENS }
+    await send('POST', '/conversations/models', given({ ...draft, openai_url, ...places }))
   }
   return (
     <FormDialog
@@ -137,81 +142,73 @@ function NewModel({ close }: { close: () => void }) {
     >
       {text('id', 'Name', { required: true })}
       {modelName({ text })}
-      {!/^(local|cloudflare)\//.test(draft.name) &&
-        text('apiKey', "The provider's API key", {
+      {!KEYLESS.test(draft.model_name) &&
+        text('api_key', "The provider's API key", {
           type: 'password',
           hint: 'It is stored encrypted, and never shown again.',
         })}
       {isOpenAi &&
-        text('url', 'Address', { placeholder: 'https://api.openai.com, or any server that speaks its API' })}
+        text('openai_url', 'Address', {
+          placeholder: 'https://api.openai.com, or any server that speaks its API',
+        })}
     </FormDialog>
   )
 }
 
-const modelName = ({ text }: Pick<Draft<{ name: string }>, 'text'>) =>
-  text('name', 'Language model', {
+const modelName = ({ text }: Pick<Draft<{ model_name: string }>, 'text'>) =>
+  text('model_name', 'Language model', {
     required: true,
     options: EXAMPLES,
     hint: 'Provider and model, such as openai/gpt-4o-mini. local/extractive is built in.',
   })
-
-/** What the form has a field for. The rest is JSON. */
-const FIELDS = [
-  'model_name',
-  'api_key',
-  'system_prompt',
-  'temperature',
-  'max_tokens',
-  'ttl',
-  'fallbacks',
-] as const
 
 /** A secret as it is shown. */
 const MASKED = /^[^*]{0,5}\*+$/
 
 function EditModel({ model, close }: { model: Model; close: () => void }) {
   // Secrets are shown masked: they are kept until others are typed.
-  const shown = Object.entries(model).filter(
-    ([, value]) => !(typeof value === 'string' && MASKED.test(value)),
+  const { id, ...stored } = Object.fromEntries(
+    Object.entries(model).filter(([, value]) => !(typeof value === 'string' && MASKED.test(value))),
   )
-  const { id, ...stored } = Object.fromEntries(shown)
-  const rest = Object.fromEntries(
-    Object.entries(stored).filter(([name]) => !FIELDS.some((field) => field === name)),
-  )
+  // What the form has no field for is JSON.
+  const { model_name, system_prompt, temperature, max_tokens, ttl, fallbacks, ...rest } = stored
   const { draft, text } = useDraft({
-    name: model.model_name,
-    apiKey: '',
-    prompt: textOf(stored.system_prompt),
-    temperature: textOf(stored.temperature),
-    length: textOf(stored.max_tokens),
-    days: stored.ttl === undefined ? '' : String(Number(stored.ttl) / DAY_S),
-    fallbacks: Array.isArray(stored.fallbacks) ? stored.fallbacks.join(', ') : '',
+    model_name: String(model_name),
+    api_key: '',
+    system_prompt: String(system_prompt ?? ''),
+    temperature: String(temperature ?? ''),
+    max_tokens: String(max_tokens ?? ''),
+    days: ttl === undefined ? '' : String(Number(ttl) / DAY_S),
+    fallbacks: Array.isArray(fallbacks) ? fallbacks.join(', ') : '',
     rest: JSON.stringify(rest, null, 2),
   })
   const save = async () => {
-    const fallbacks = draft.fallbacks.split(/[\s,]+/).filter(Boolean)
+    const { days, rest: others, ...told } = draft
     const wanted = {
-      ...objectIn(draft.rest),
-      model_name: draft.name,
-      ...(draft.apiKey !== '' && { api_key: draft.apiKey }),
-      ...(draft.prompt !== '' && { system_prompt: draft.prompt }),
-      ...(draft.temperature !== '' && { temperature: Number(draft.temperature) }),
-      ...(draft.length !== '' && { max_tokens: Number(draft.length) }),
-      ...(draft.days !== '' && { ttl: Math.round(Number(draft.days) * DAY_S) }),
-      ...(fallbacks.length > 0 && { fallbacks }),
+      ...objectIn(others),
+      ...given({
+        ...told,
+        temperature: numberIn(told.temperature),
+        max_tokens: numberIn(told.max_tokens),
+        ttl: days === '' ? '' : Math.round(Number(days) * DAY_S),
+        fallbacks: namesIn(told.fallbacks),
+      }),
     }
     await send('PUT', pathOf(model.id), changesOf(stored, wanted))
   }
   return (
     <FormDialog title={`Edit ${id}`} busy="Asking the provider …" save={save} close={close} wide>
       {modelName({ text })}
-      {!draft.name.startsWith('local/') &&
-        text('apiKey', "The provider's API key", {
+      {!draft.model_name.startsWith('local/') &&
+        text('api_key', "The provider's API key", {
           type: 'password',
           placeholder: 'api_key' in model ? 'stays as it is' : '',
           hint: 'It is stored encrypted, and never shown again. Another provider or address needs it again.',
         })}
-      {text('prompt', 'System prompt', { rows: 5, placeholder: 'Leave empty to use the built-in prompt' })}
+      {text('system_prompt', 'System prompt', {
+        rows: 5,
+        placeholder: 'Leave empty to use the built-in prompt',
+      })}
       <div class="split">
         {text('temperature', 'Temperature', {
           type: 'number',
@@ -220,7 +217,7 @@ function EditModel({ model, close }: { model: Model; close: () => void }) {
           step: 'any',
           placeholder: 'as the provider has it',
         })}
-        {text('length', 'Tokens per answer', { type: 'number', min: '1' })}
+        {text('max_tokens', 'Tokens per answer', { type: 'number', min: '1' })}
         {text('days', 'Conversations expire after days', { type: 'number', min: '0', step: 'any' })}
         {text('fallbacks', 'Fallbacks', { placeholder: 'other models, with commas' })}
       </div>
@@ -242,18 +239,6 @@ function EditModel({ model, close }: { model: Model; close: () => void }) {
   )
 }
 
-const textOf = (value: unknown): string =>
-  typeof value === 'string' || typeof value === 'number' ? String(value) : ''
-
-/** As `parley init` makes it. */
-const HISTORY_FIELDS = [
-  { name: 'conversation_id', type: 'string' },
-  { name: 'model_id', type: 'string' },
-  { name: 'timestamp', type: 'int32' },
-  { name: 'role', type: 'string', index: false },
-  { name: 'message', type: 'string', index: false },
-]
-
 /** Those of some history collections that are not there, neither by name nor by an alias. @throws Refusal */
 async function missingOf(histories: readonly string[]): Promise<Set<string>> {
   const [collections, { aliases }] = await Promise.all([
@@ -267,5 +252,5 @@ async function missingOf(histories: readonly string[]): Promise<Set<string>> {
 /** Makes a history collection, unless it is there. @throws Refusal */
 async function makeHistory(name: string): Promise<void> {
   if (await server.find(`/collections/${encodeURIComponent(name)}`)) return
-  await server.call('POST', '/collections', { body: { name, fields: HISTORY_FIELDS } })
+  await send('POST', '/collections', { name, fields: HISTORY })
 }

@@ -1,8 +1,9 @@
 /** Buttons, links that look like them, and icons. */
 import type { ButtonHTMLAttributes } from 'preact'
 import { useState } from 'preact/hooks'
+import { ICONS } from '../../../widget/src/dom'
 
-interface ButtonProps extends Omit<ButtonHTMLAttributes, 'class' | 'icon' | 'label'> {
+export interface ButtonProps extends Omit<ButtonHTMLAttributes, 'class' | 'icon' | 'label'> {
   label: string
   kind?: 'primary' | 'danger' | 'quiet' | 'pill' | ''
   icon?: IconName
@@ -78,12 +79,19 @@ export function Copy({ text, label = 'Copy' }: { text: string; label?: string })
   return <Tool icon={icon} label={said ?? label} onClick={copy} />
 }
 
-// =============================================================================
-// Icons: outlines of 24 by 24.
+/** A text to be taken away, which may be a secret that is not shown again. @param of what it is */
+export const Secret = ({ text, of }: { text: string; of: string }) => (
+  <div class="secret line">
+    <code class="grow">{text}</code>
+    <Copy text={text} label={`Copy the ${of}`} />
+  </div>
+)
 
-/** Outlines of 24 by 24. */
+// =============================================================================
+// Icons: those of the widget, and the console's own.
+
 const PATHS = {
-  chat: 'M4 5.5h16v11H10l-4.500 3.500v-3.500H4z',
+  ...ICONS,
   collections:
     'M4.500 7c0-1.700 3.400-3 7.500-3s7.500 1.300 7.500 3-3.400 3-7.500 3-7.500-1.300-7.500-3zM4.500 7v10c0 1.700 3.400 3 7.500 3s7.500-1.300 7.500-3V7M4.500 12c0 1.700 3.400 3 7.500 3s7.500-1.300 7.500-3',
   conversations: 'M3.500 5h12v8.500H8L3.500 17zM18.500 9h2v11l-3.500-3h-7',
@@ -93,29 +101,14 @@ const PATHS = {
     'M7.500 7.500h9v9h-9zM10 4v3.500M14 4v3.500M10 16.500V20M14 16.500V20M4 10h3.500M4 14h3.500M16.500 10H20M16.500 14H20',
   keys: 'M14.500 13.500a4.500 4.500 0 1 0-4-2.500L4 17.500V20h3v-2h2v-2h2l1.500-1.600M15.500 8.500v.1',
   usage: 'M4 20h16M6.500 16.500v-5M11 16.500v-10M15.500 16.500v-7M19 16.500V9',
-  start:
-    'M12 3.500l1.900 5.600 5.600 1.900-5.600 1.900L12 18.500l-1.900-5.600L4.500 11l5.600-1.900zM19 16.500v4M17 18.500h4',
   sets: 'M9 6.500h11M9 12h11M9 17.500h11M4 6.500l1 1 1.800-2M4 12l1 1 1.800-2M4 17.500l1 1 1.800-2',
   compare: 'M4 5h6.500v14H4zM13.500 5H20v14h-6.500z',
   menu: 'M4 7h16M4 12h16M4 17h16',
-  close: 'M6 6l12 12M18 6L6 18',
-  plus: 'M12 5v14M5 12h14',
-  edit: 'M5 19l1-4L16 5l3 3L9 18zM14 7l3 3',
-  bin: 'M5 7h14M10 7V4.500h4V7M7 7l.8 12.500h8.400L17 7M10.500 10.500v6M13.500 10.500v6',
   search: 'M10.500 4.500a6 6 0 1 0 0 12 6 6 0 0 0 0-12zM15 15l5 5',
-  copy: 'M9 9h10.500v10.500H9zM15 9V4.500H4.500V15H9',
-  check: 'M5 12.500l4.500 4.500L19 7.500',
   warning: 'M12 4.500l8.500 15h-17zM12 10v4.500M12 17v.2',
-  again: 'M19.500 12a7.500 7.500 0 1 1-2.200-5.300M19.500 3.500v4h-4',
-  thumbUp:
-    'M7.5 10.5v9h-3v-9zM7.5 11l4-7.500c2 0 2.500 1.500 2 3.500l-.5 2.500h5a2 2 0 0 1 2 2.300l-1 6a2 2 0 0 1-2 1.700H7.500',
-  thumbDown:
-    'M7.5 13.500v-9h-3v9zM7.500 13l4 7.500c2 0 2.500-1.500 2-3.500l-.5-2.500h5a2 2 0 0 0 2-2.300l-1-6a2 2 0 0 0-2-1.700H7.500',
   download: 'M12 4v11M7.500 11l4.500 4.500 4.500-4.500M5 19.500h14',
   upload: 'M12 16V5M7.500 9L12 4.500 16.500 9M5 19.500h14',
   file: 'M6.500 3.500h7l4 4v13h-11zM13.500 3.500v4h4',
-  send: 'M12 19V5.500M6 11l6-6 6 6',
-  stop: 'M7.500 7.500h9v9h-9z',
   settings:
     'M4 7.500h9M17 7.500h3M4 16.500h3M11 16.500h9M15 5.500a2 2 0 1 0 0 4 2 2 0 0 0 0-4zM9 14.500a2 2 0 1 0 0 4 2 2 0 0 0 0-4z',
   inspect: 'M4 18.500h16M4 13.500h5v5H4zM9.500 9h5v9.500h-5zM15 5h5v13.500h-5z',
@@ -124,7 +117,6 @@ const PATHS = {
   left: 'M14.500 6l-6 6 6 6',
   leave: 'M14 4.500h5v15h-5M4 12h10.500M11 8l4 4-4 4',
   theme: 'M12 4a8 8 0 1 0 0 16zM12 4a8 8 0 0 1 0 16M12 8l4-2M12 12l7-1M12 16l5-1',
-  open: 'M10 5.500H5v13.500h13.500v-5M14 4.500h5.500V10M19 5l-8.500 8.500',
   book: 'M5 4.500h11a3 3 0 0 1 3 3v12H8a3 3 0 0 1-3-3zM5 16.500a3 3 0 0 1 3-3h11',
 } as const
 

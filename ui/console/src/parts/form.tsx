@@ -2,7 +2,7 @@
 import type { ComponentChildren, InputHTMLAttributes } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { Refusal, useAction } from '../api'
-import { Button, Icon, Tool } from './button'
+import { Button, Icon, Secret, Tool } from './button'
 import { Problem } from './page'
 
 type More<P> = Omit<P, 'label' | 'value' | 'change' | 'options'>
@@ -363,6 +363,19 @@ export const linesIn = (text: string): string[] =>
     .map((line) => line.trim())
     .filter(Boolean)
 
+/** What was told: texts, lists and objects that are empty are left out. */
+export const given = (told: Json): Json =>
+  Object.fromEntries(Object.entries(told).filter(([, value]) => !isNothing(value)))
+
+const isNothing = (value: unknown): boolean =>
+  value === undefined || value === '' || (typeof value === 'object' && JSON.stringify(value).length === 2)
+
+/** The number that a text is; undefined for an empty one. */
+export const numberIn = (text: string): number | undefined => (text === '' ? undefined : Number(text))
+
+/** What a text names, with spaces or commas between. */
+export const namesIn = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
+
 /** What makes a thing another one: what is new or different, and null for what is gone. */
 export const changesOf = (before: Json, after: Json): Json => ({
   ...Object.fromEntries(Object.keys(before).flatMap((name) => (name in after ? [] : [[name, null]]))),
@@ -404,6 +417,29 @@ export function Dialog({ title, close, children, class: className = '' }: Dialog
     </dialog>
   )
 }
+
+interface SecretDialogProps extends Omit<DialogProps, 'children'> {
+  text: string
+  /** what the secret is */
+  of: string
+  /** who keeps it, or what it is for */
+  says: string
+  children?: ComponentChildren
+}
+
+/** A secret, which is shown once. */
+export const SecretDialog = ({ title, text, of, says, close, children }: SecretDialogProps) => (
+  <Dialog title={title} close={close}>
+    <div class="dialog-body form">
+      <p>Copy it now: it is not shown again. {says}</p>
+      <Secret text={text} of={of} />
+      {children}
+      <div class="dialog-foot line">
+        <Button label="Done" kind="primary" onClick={close} />
+      </div>
+    </div>
+  </Dialog>
+)
 
 interface ConfirmProps {
   title: string

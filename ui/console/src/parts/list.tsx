@@ -166,58 +166,33 @@ export function ListPage<T>({ title, lead, kind, list, empty, item, edit, ...mor
 // Tables and texts, which scroll where they are wider than their place.
 
 interface TableProps {
-  /** columns that are undefined are left out, here and in rows */
+  /** what is false is left out */
   head: ComponentChildren[]
-  rows: { key: string; cells: ComponentChildren[] }[]
-  /** the column from which on there are numbers; absent: none */
+  /** the column from which on there are numbers, whose cells have the class `number-cell`; absent: none */
   numbers?: number
-  /** the column that names a row; 0 */
-  named?: number
   class?: string
-  /** whether it has neither a frame nor the look of other tables */
-  bare?: boolean
   /** of a table that may scroll by the keyboard */
   label?: string
+  /** rows */
+  children: ComponentChildren
 }
 
-const isThere = (cell: ComponentChildren) => cell !== undefined
-
-export function Table({ head, rows, numbers = Infinity, named = 0, bare, label, ...more }: TableProps) {
-  const own = more.class ?? ''
-  const classAt = (index: number) => (index >= numbers ? 'number-cell' : undefined)
+export function Table({ head, numbers = Infinity, class: own = '', label, children }: TableProps) {
   const table = (
-    <table class={bare ? own : `table ${own}`}>
+    <table class={`table ${own}`}>
       <thead>
         <tr>
-          {head.filter(isThere).map((cell, index) => (
+          {head.filter(Boolean).map((cell, index) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: columns keep their order
-            <th key={index} scope="col" class={classAt(index)}>
+            <th key={index} scope="col" class={index >= numbers ? 'number-cell' : undefined}>
               {cell}
             </th>
           ))}
         </tr>
       </thead>
-      <tbody>
-        {rows.map(({ key, cells }) => (
-          <tr key={key}>
-            {cells.filter(isThere).map((cell, index) =>
-              index === named ? (
-                <th key="name" scope="row">
-                  {cell}
-                </th>
-              ) : (
-                // biome-ignore lint/suspicious/noArrayIndexKey: columns keep their order
-                <td key={index} class={classAt(index)}>
-                  {cell}
-                </td>
-              ),
-            )}
-          </tr>
-        ))}
-      </tbody>
+      <tbody>{children}</tbody>
     </table>
   )
-  if (bare) return table
   if (label === undefined) return <div class="table-scroll frame">{table}</div>
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reached with the keyboard

@@ -2,8 +2,8 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { NEW } from '../address'
-import { forgetKey, type Loaded, type Refusal } from '../api'
-import { Button, Icon, type IconName } from './button'
+import { forgetKey, type Loaded, type Refusal, useAction } from '../api'
+import { Button, type ButtonProps, Icon, type IconName } from './button'
 
 interface PageProps {
   title: string
@@ -180,6 +180,28 @@ export function Problem({ error, retry }: { error: Refusal; retry?: () => void }
       {isKey && <Button label="Switch key" onClick={forgetKey} />}
       {retry && <Button label="Try again" onClick={retry} />}
     </Notice>
+  )
+}
+
+interface ActProps extends Omit<ButtonProps, 'onClick' | 'href'> {
+  /** what it says while it runs */
+  busy?: string
+  run: () => Promise<unknown>
+}
+
+/** A button that does something, and beside it why that failed. */
+export function Act({ label, busy: running = label, disabled = false, run, ...button }: ActProps) {
+  const { busy, error, start } = useAction(run)
+  return (
+    <>
+      <Button
+        {...button}
+        label={busy ? running : label}
+        disabled={busy || disabled}
+        onClick={() => start()}
+      />
+      {error && <Problem error={error} />}
+    </>
   )
 }
 

@@ -203,7 +203,6 @@ function RunTable({ name, runs }: { name: string; runs: Run[] }) {
       {runs.length > 1 && <Progress runs={runs} />}
       <Table
         numbers={2}
-        named={1}
         head={[
           <span key="compare" class="hidden">
             Compare
@@ -211,27 +210,32 @@ function RunTable({ name, runs }: { name: string; runs: Run[] }) {
           'Run',
           ...FIGURES.map((each) => figureName(each)),
         ]}
-        rows={runs.map(({ id, at, settings: asked, outcomes }) => {
+      >
+        {runs.map(({ id, at, settings: asked, outcomes }) => {
           const figures = summaryOf(outcomes)
-          return {
-            key: id,
-            cells: [
-              <CheckField
-                key="pick"
-                label={`Compare the run of ${when(at)}`}
-                bare
-                checked={picked.includes(id)}
-                change={(on) => pick(id, on)}
-              />,
-              <>
+          return (
+            <tr key={id}>
+              <td>
+                <CheckField
+                  label={`Compare the run of ${when(at)}`}
+                  bare
+                  checked={picked.includes(id)}
+                  change={(on) => pick(id, on)}
+                />
+              </td>
+              <th scope="row">
                 <a href={to(['sets', name, id])}>{when(at)}</a>
                 <p class="soft">{described(asked)}</p>
-              </>,
-              ...FIGURES.map((each) => figure(each, figures[each])),
-            ],
-          }
+              </th>
+              {FIGURES.map((each) => (
+                <td key={each} class="number-cell">
+                  {figure(each, figures[each])}
+                </td>
+              ))}
+            </tr>
+          )
         })}
-      />
+      </Table>
     </Card>
   )
 }

@@ -75,18 +75,15 @@ export function RunPage({ name, id, before }: RunProps) {
         />
       }
     >
-      <Table
-        numbers={1}
-        head={earlier ? ['Figure', 'Before', 'Now'] : ['Figure', 'Value']}
-        rows={figures.map((each) => ({
-          key: each.name,
-          cells: [
-            figureName(each.name),
-            ...(earlier ? [figure(each.name, each.before)] : []),
-            figure(each.name, each.now),
-          ],
-        }))}
-      />
+      <Table numbers={1} head={earlier ? ['Figure', 'Before', 'Now'] : ['Figure', 'Value']}>
+        {figures.map(({ name, before, now }) => (
+          <tr key={name}>
+            <th scope="row">{figureName(name)}</th>
+            {earlier && <td class="number-cell">{figure(name, before)}</td>}
+            <td class="number-cell">{figure(name, now)}</td>
+          </tr>
+        ))}
+      </Table>
       <Questions questions={questions} compares={earlier !== undefined} />
     </Page>
   )

@@ -1,12 +1,11 @@
 /** Websites, buckets and Git archives that the server reads again by itself: how their runs went, and what to do about them. */
 import { nameOf } from '../../../../scripts/parley/import/site.mjs'
 import { to } from '../address'
-import { mapped, send, useAction, useRead } from '../api'
-import { Button } from '../parts/button'
-import { FormDialog, useDraft } from '../parts/form'
+import { mapped, send, useRead } from '../api'
+import { FormDialog, given, numberIn, useDraft } from '../parts/form'
 import { ago, many, when } from '../parts/format'
 import { ListPage } from '../parts/list'
-import { Problem } from '../parts/page'
+import { Act } from '../parts/page'
 import type { Source } from '../start/site'
 
 type Run = NonNullable<Source['last_run']>
@@ -15,8 +14,6 @@ type Run = NonNullable<Source['last_run']>
 const KINDS = { website: 'Website', bucket: 'Bucket', archive: 'Git archive' }
 /** What a run counts. */
 const PIECES = { website: 'page', bucket: 'file', archive: 'file' } as const
-
-const DAY_MINUTES = 1_440
 
 export const pathOf = ({ name }: Pick<Source, 'name'>) => `/sources/${encodeURIComponent(name)}`
 
@@ -50,7 +47,7 @@ export default function Sources() {
           <>
             {each.state === 'reading' && <span class="badge">reading</span>}
             {each.last_run && <Failures run={each.last_run} />}
-            <ReadNow source={each} done={list.reload} />
+            <Act label="Read now" busy="Reading …" run={() => readNow(each, list.reload)} />
           </>
         ),
       })}
@@ -82,20 +79,11 @@ export const Failures = ({ run: { failed, failures }, open = false }: { run: Run
   )
 
 /** Reads the site until its run has ended, unless the site asks to be left alone for a while. */
-function ReadNow({ source, done }: { source: Source; done: () => void }) {
-  const { busy, error, start } = useAction(async () => {
-    for (let now = source; ; done()) {
-      now = await send<Source>('POST', `${pathOf(source)}/run`)
-      if (now.state === 'waiting' || now.next_run_at > Date.now() + 1_000) break
-    }
-    done()
-  })
-  return (
-    <>
-      <Button label={busy ? 'Reading …' : 'Read now'} disabled={busy} onClick={start} />
-      {error && <Problem error={error} />}
-    </>
-  )
+async function readNow(source: Source, done: () => void): Promise<void> {
+  for (let goesOn = true; goesOn; done()) {
+    const now = await send<Source>('POST', `${pathOf(source)}/run`)
+    goesOn = now.state === 'reading' && now.next_run_at <= Date.now() + 1_000
+  }
 }
 
 /** A new source, or what is to change about one. */
@@ -103,12 +91,12 @@ function SourceDialog({ source, close }: { source?: Source; close: () => void })
   const { draft, text, check } = useDraft({
     url: source?.url ?? '',
     collection: source?.collection ?? '',
-    base: source?.base_url ?? '',
+    base_url: source?.base_url ?? '',
     prune: source?.prune ?? true,
-    hours: String((source?.every_minutes ?? DAY_MINUTES) / 60),
-    most: String(source?.max_pages ?? ''),
+    hours: source ? String(source.every_minutes / 60) : '',
+    max_pages: String(source?.max_pages ?? ''),
   })
-  const { url, collection, base, prune, hours, most } = draft
+  const { hours, ...body } = draft
   return (
     <FormDialog
       title={source ? `Edit ${source.name}` : 'New source'}
@@ -116,16 +104,15 @@ function SourceDialog({ source, close }: { source?: Source; close: () => void })
       busy={source ? 'Saving …' : 'Registering …'}
       close={close}
       save={() =>
-        send('PUT', pathOf(source ?? { name: nameOf(url) }), {
-          url,
-          collection,
-          prune,
-          ...(base !== '' && { base_url: base }),
-          ...(hours !== '' && Number(hours) * 60 !== (source?.every_minutes ?? DAY_MINUTES)
-            ? { every_minutes: Math.round(Number(hours) * 60) }
-            : source && { every_minutes: source.every_minutes }),
-          ...(most !== '' && { max_pages: Number(most) }),
-        })
+        send(
+          'PUT',
+          pathOf(source ?? { name: nameOf(body.url) }),
+          given({
+            ...body,
+            every_minutes: hours === '' ? source?.every_minutes : Math.round(Number(hours) * 60),
+            max_pages: numberIn(body.max_pages),
+          }),
+        )
       }
     >
       {text('url', 'Address', {
@@ -138,15 +125,15 @@ function SourceDialog({ source, close }: { source?: Source; close: () => void })
         required: true,
         placeholder: 'a new one, or one that was imported',
       })}
-      {/^r2:|\.(?:tar\.gz|tgz)(?:#|$)/i.test(url) &&
-        text('base', 'Where its files are read on the web', {
+      {/^r2:|\.(?:tar\.gz|tgz)(?:#|$)/i.test(body.url) &&
+        text('base_url', 'Where its files are read on the web', {
           type: 'url',
           placeholder: 'optional, such as https://docs.example.com/',
         })}
       {source && (
         <>
           {text('hours', 'Read again after hours', { type: 'number', min: '0.25', step: 'any' })}
-          {text('most', 'Pages at most', { type: 'number', min: '1' })}
+          {text('max_pages', 'Pages at most', { type: 'number', min: '1' })}
         </>
       )}
       {check('prune', 'Remove what is gone')}

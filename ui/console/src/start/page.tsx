@@ -9,7 +9,7 @@ import {
 import { go, place, to, toConversation } from '../address'
 import { type Refusal, server, useAction, useLoaded } from '../api'
 import { listed, loadChoices } from '../chat/choices'
-import { Button, Copy } from '../parts/button'
+import { Button, Secret } from '../parts/button'
 import { Form, optionsOf, SelectField, useDraft } from '../parts/form'
 import { collectionName } from '../parts/format'
 import { Page, Problem, Shown, Step } from '../parts/page'
@@ -189,12 +189,7 @@ function Snippet({ assistant, website, isMade }: SnippetProps) {
         A key for pages may ask this assistant and nothing else
         {website && `, and only pages of ${looksOf(website).origin} may use it`}. It is shown once.
       </p>
-      {value !== undefined && (
-        <div class="secret line">
-          <code class="grow">{value}</code>
-          <Copy text={value} label="Copy the snippet" />
-        </div>
-      )}
+      {value !== undefined && <Secret text={value} of="snippet" />}
       {told !== '' && <p role="status">{told}</p>}
       {error && <Problem error={error} />}
       {value === undefined && (

@@ -3,7 +3,7 @@ import { useState } from 'preact/hooks'
 import type { InferOutput } from 'valibot'
 import type * as responses from '../../../../src/api/parley/response-schemas'
 import { mapped, Refusal, send, useRead } from '../api'
-import { Dialog, Form, linesIn, objectIn, optionsOf, useDraft } from '../parts/form'
+import { Dialog, Form, given, linesIn, objectIn, optionsOf, useDraft } from '../parts/form'
 import { many } from '../parts/format'
 import { ListPage } from '../parts/list'
 import { Badges } from '../parts/page'
@@ -112,21 +112,16 @@ const headersIn = (text: string): Record<string, string> =>
 
 /** The body of PUT /tools/{name}. What is left empty is left out. @throws Refusal */
 function bodyOf(draft: Draft): object {
-  const { kind, title, description, method, url, body, leave } = draft
-  const tools = linesIn(draft.tools)
-  const headers = kind === 'page' ? {} : readAt('headers', () => headersIn(draft.headers))
-  const parameters = draft.parameters.trim() !== '' && {
-    parameters: readAt('parameters', () => objectIn(draft.parameters)),
-  }
-  return {
-    ...(title && { title }),
-    ...(kind !== 'mcp' && { description, ...parameters }),
-    ...(kind !== 'page' && { leave }),
-    ...(Object.keys(headers).length > 0 && { headers }),
-    ...(kind === 'http' && { http: { method, url, ...(method !== 'GET' && body && { body }) } }),
-    ...(kind === 'mcp' && { mcp: { url, ...(tools.length > 0 && { tools }) } }),
+  const { kind, title, description, parameters, method, url, body, leave } = draft
+  const schema = () => (parameters.trim() === '' ? undefined : objectIn(parameters))
+  return given({
+    title,
+    ...(kind !== 'mcp' && { description, parameters: readAt('parameters', schema) }),
+    ...(kind !== 'page' && { leave, headers: readAt('headers', () => headersIn(draft.headers)) }),
+    ...(kind === 'http' && { http: given({ method, url, body: method === 'GET' ? '' : body }) }),
+    ...(kind === 'mcp' && { mcp: given({ url, tools: linesIn(draft.tools) }) }),
     ...(kind === 'page' && { page: true }),
-  }
+  })
 }
 
 /** The field that a refusal begins with the name of, such as `url` of `http.url`, and what it says of that. */

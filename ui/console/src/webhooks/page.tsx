@@ -4,12 +4,11 @@ import type { InferOutput } from 'valibot'
 import type * as responses from '../../../../src/api/parley/response-schemas'
 import { EVENTS } from '../../../../src/db/webhook-events'
 import { toConversation } from '../address'
-import { mapped, read, send, useAction, useLoaded, useRead } from '../api'
-import { Button, Copy } from '../parts/button'
-import { CheckList, Dialog, Form, useDraft } from '../parts/form'
+import { mapped, read, send, useLoaded, useRead } from '../api'
+import { CheckList, Dialog, Form, SecretDialog, useDraft } from '../parts/form'
 import { ago, many, when } from '../parts/format'
 import { ListPage, Table } from '../parts/list'
-import { Badges, Card, Problem, Shown } from '../parts/page'
+import { Act, Badges, Card, Shown } from '../parts/page'
 
 type Webhook = InferOutput<typeof responses.Webhook>
 type Delivery = InferOutput<typeof responses.Delivery>
@@ -57,7 +56,11 @@ export default function Webhooks() {
             <Badges of={events} />
             {waiting > 0 && <span class="badge warn">{many(waiting, 'message')} waiting</span>}
             {full && <span class="badge bad">too many wait: new ones are left out</span>}
-            <Send label="Send a test" path={`${pathOf(name)}/test`} done={sent.reload} />
+            <Act
+              label="Send a test"
+              busy="Sending …"
+              run={() => send('POST', `${pathOf(name)}/test`).then(sent.reload)}
+            />
           </>
         ),
       })}
@@ -79,50 +82,38 @@ export default function Webhooks() {
   )
 }
 
-/** Sends something, and shows it anew. */
-function Send({ label, path, done }: { label: string; path: string; done: () => void }) {
-  const { busy, error, start } = useAction(() => send('POST', path).then(done))
-  return (
-    <>
-      <Button label={busy ? 'Sending …' : label} disabled={busy} onClick={start} />
-      {error && <Problem error={error} />}
-    </>
-  )
-}
-
 const STATES = { waiting: 'waiting', delivered: 'delivered', given_up: 'given up' }
 const LOOKS = { waiting: 'badge warn', delivered: 'badge good', given_up: 'badge bad' }
 
 const Deliveries = ({ of, done }: { of: Delivery[]; done: () => void }) => (
-  <Table
-    label="Messages"
-    head={['Event', 'To', 'When', 'State', 'Again']}
-    rows={of.map(({ id, event, webhook, created_at, conversation_id: conversation, ...each }) => ({
-      key: id,
-      cells: [
-        conversation === undefined ? (
-          event
-        ) : (
-          <a key="event" href={toConversation(conversation)}>
-            {event}
-          </a>
-        ),
-        webhook,
-        <time key="when" dateTime={new Date(created_at).toISOString()} title={when(created_at)}>
-          {ago(created_at)}
-        </time>,
-        <span key="state">
+  <Table label="Messages" head={['Event', 'To', 'When', 'State', 'Again']}>
+    {of.map(({ id, event, webhook, created_at, conversation_id: conversation, ...each }) => (
+      <tr key={id}>
+        <th scope="row">
+          {conversation === undefined ? event : <a href={toConversation(conversation)}>{event}</a>}
+        </th>
+        <td>{webhook}</td>
+        <td>
+          <time dateTime={new Date(created_at).toISOString()} title={when(created_at)}>
+            {ago(created_at)}
+          </time>
+        </td>
+        <td>
           <span class={LOOKS[each.state]}>{STATES[each.state]}</span> {each.outcome}
           {each.next_at !== undefined && each.tries > 0 && ` Again ${when(each.next_at)}.`}
-        </span>,
-        each.state === 'delivered' ? (
-          ''
-        ) : (
-          <Send key="send" label="Send again" path={`/webhooks/deliveries/${id}`} done={done} />
-        ),
-      ],
-    }))}
-  />
+        </td>
+        <td>
+          {each.state !== 'delivered' && (
+            <Act
+              label="Send again"
+              busy="Sending …"
+              run={() => send('POST', `/webhooks/deliveries/${id}`).then(done)}
+            />
+          )}
+        </td>
+      </tr>
+    ))}
+  </Table>
 )
 
 /** A new webhook, or what is to change about one. Its secret is shown where it is new. */
@@ -140,18 +131,13 @@ function WebhookDialog({ of, close }: { of: Webhook; close: () => void }) {
   }
   if (secret !== undefined)
     return (
-      <Dialog title="The secret of the webhook" close={close}>
-        <div class="dialog-body form">
-          <p>Copy it now: it is not shown again. Your program checks by it that messages come from here.</p>
-          <div class="secret line">
-            <code class="grow">{secret}</code>
-            <Copy text={secret} label="Copy the secret" />
-          </div>
-          <div class="dialog-foot line">
-            <Button label="Done" kind="primary" onClick={close} />
-          </div>
-        </div>
-      </Dialog>
+      <SecretDialog
+        title="The secret of the webhook"
+        text={secret}
+        of="secret"
+        says="Your program checks by it that messages come from here."
+        close={close}
+      />
     )
   return (
     <Dialog title={isNew ? 'New webhook' : `Edit ${of.name}`} close={close}>
