@@ -43,7 +43,7 @@ describe.runIf(CHROMIUM)('the console', () => {
       )
     const latest = page.getByRole('button', { name: 'Jump to latest' })
     await latest.click()
-    await latest.waitFor({ state: 'detached' })
+    await latest.waitFor({ state: 'hidden' })
   })
 
   test('can be used with the keyboard alone', async () => {

@@ -61,7 +61,6 @@ export class ParleyChat extends AttributeElement {
 
   #frame: Frame | undefined
   #session: Session | undefined
-  #card: Card | undefined
   #attachments: Attachments | undefined
   #handover: Handover | undefined
   #words: Words = ENGLISH
@@ -198,11 +197,11 @@ export class ParleyChat extends AttributeElement {
       },
     )
     this.#frame = frame
-    this.#card = new Card(
+    const card = new Card(
       () => this.#words,
       () => frame.main,
     )
-    frame.main.append(this.#card.element)
+    frame.main.append(card.element)
     this.shadowRoot!.replaceChildren(frame.root)
     this.#session = new Session(
       {
@@ -217,7 +216,7 @@ export class ParleyChat extends AttributeElement {
       frame,
       words: this.#words,
       placeholder: frame.field.placeholder,
-      card: this.#card,
+      cannotCopy: this.#words.failed,
       session: () => this.#session,
       ask: (question, replaces) => {
         this.ask(question, replaces)
@@ -225,10 +224,12 @@ export class ParleyChat extends AttributeElement {
       },
       decide: (turn, isAllowed) => this.#decide(turn, isAllowed),
       standing: (answered, declined) => handover.update({ answered, declined }),
-      rate: this.hasAttribute('no-feedback') ? undefined : (turn, feedback) => this.#rate(turn, feedback),
+      ...(!this.hasAttribute('no-feedback') && { rate: (turn, feedback) => this.#rate(turn, feedback) }),
       colour: colours(this.nonce),
-      cited: ({ collection, documentId, title, url }) =>
-        this.#emit('parley-citation', { collection, document_id: documentId, title, url }),
+      cite: (opener, evidence, peeks) =>
+        card.serve(opener, evidence, peeks, ({ collection, documentId, title, url }) =>
+          this.#emit('parley-citation', { collection, document_id: documentId, title, url }),
+        ),
     })
     if (this.#markdown) this.#view.markdown = this.#markdown
     this.#places = new AbortController()
@@ -248,7 +249,7 @@ export class ParleyChat extends AttributeElement {
     if (frame.launcher) standBeside(this, frame.root, this.#places.signal)
     standAbove(frame.root, this.#places.signal)
     this.#draft = new Draft(this.server, this.assistant)
-    listen(frame, this.#card, hotkey, actions, this.#typing, this.#places.signal)
+    listen(frame, card, hotkey, actions, this.#typing, this.#places.signal)
     this.#welcome([])
     this.#speakLanguage()
     if (mode === 'inline' || mode === 'page') this.#prepare()

@@ -1,5 +1,5 @@
 /** The chat: a conversation, and beside it why its answers are what they are. */
-import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
 import { LONGEST_QUESTION } from '../../../../src/turn/question-length'
 import { Card } from '../../../widget/src/card'
 import type { Evidence } from '../../../widget/src/evidence'
@@ -7,10 +7,10 @@ import { grammarOf, lex, render } from '../../../widget/src/markdown'
 import type { Turn } from '../../../widget/src/session'
 import { Draft } from '../../../widget/src/storage'
 import { isRunning } from '../../../widget/src/turn'
-import { type TurnHost, TurnView } from '../../../widget/src/turn-view'
+import { TurnsView } from '../../../widget/src/turns-view'
 import { go, NEW, pageOf, to } from '../address'
 import { key, type Loaded, useLoaded } from '../api'
-import { Button, copied, Icon, SHOWN_MS } from '../parts/button'
+import { Button, Icon } from '../parts/button'
 import { duration, many } from '../parts/format'
 import { Empty, Problem, useTitle } from '../parts/page'
 import { colour } from '../parts/prose'
@@ -21,12 +21,7 @@ import { Inspector } from './why'
 import { WORDS } from './words'
 
 const MARKDOWN = { lex, render, grammarOf }
-const words = () => WORDS
 const WIDE = '(min-width: 1180px)'
-/** How near to its end, in pixels, a conversation is followed. */
-const NEAR = 80
-/** From where, in pixels, a button leads back to the end. */
-const FAR = 240
 const PANEL = 'parley.panel'
 
 export function ChatPage() {
@@ -98,8 +93,8 @@ export function ChatPage() {
           <span class="grow" />
           <Button label="Settings" kind="quiet" icon="settings" onClick={() => setAsking(true)} />
         </header>
-        <div class="chat-scroll" ref={stage.scroller} onScroll={stage.scrolled}>
-          <div class="chat-column">
+        <div class="chat-scroll" ref={stage.scroller}>
+          <div class="chat-column" ref={stage.turns}>
             {!started && (
               <Welcome chat={chat} choices={choices} settled={settled} open={() => setAsking(true)} />
             )}
@@ -108,7 +103,7 @@ export function ChatPage() {
               <TurnItem
                 key={turnKey(turn)}
                 turn={turn}
-                host={stage.host}
+                view={stage.view}
                 chat={chat}
                 inspected={panelShown && turn === inspected}
                 inspect={() => inspect(turn)}
@@ -117,17 +112,17 @@ export function ChatPage() {
           </div>
         </div>
         <div class="chat-foot">
-          {stage.away && (
-            <button
-              type="button"
-              class="latest"
-              aria-label={WORDS.latest}
-              title={WORDS.latest}
-              onClick={stage.toEnd}
-            >
-              <Icon name="down" />
-            </button>
-          )}
+          <button
+            type="button"
+            class="latest"
+            aria-label={WORDS.latest}
+            title={WORDS.latest}
+            ref={stage.latest}
+            hidden
+            onClick={stage.toEnd}
+          >
+            <Icon name="down" />
+          </button>
           <Composer chat={chat} started={started} />
           <p class="note soft">
             {started && own && (
@@ -159,87 +154,61 @@ export function ChatPage() {
   )
 }
 
-/** What the widget's views ask of the page around them. */
+/** The widget's view of turns among the elements of the page, once these are there. */
 function useStage(chat: Chat) {
   const holder = useRef<HTMLDivElement>(null)
   const scroller = useRef<HTMLDivElement>(null)
+  const turns = useRef<HTMLDivElement>(null)
+  const latest = useRef<HTMLButtonElement>(null)
   const live = useRef<HTMLDivElement>(null)
-  const follows = useRef(true)
-  const [card] = useState(() => new Card(words, () => holder.current!))
-
-  useEffect(() => {
-    holder.current?.append(card.element)
-    return () => card.element.remove()
-  }, [card])
-
-  const host = useMemo<TurnHost>(() => {
-    const say = (text: string) => {
-      const said = document.createElement('p')
-      said.textContent = text
-      live.current?.append(said)
-      while ((live.current?.childElementCount ?? 0) > 20) live.current?.firstElementChild?.remove()
+  const [{ view, card }, setMade] = useState<{ view?: TurnsView; card?: Card }>({})
+  useLayoutEffect(() => {
+    const card = new Card(
+      () => WORDS,
+      () => holder.current!,
+    )
+    holder.current!.append(card.element)
+    const stage = {
+      scroller: scroller.current!,
+      turns: turns.current!,
+      latest: latest.current!,
+      live: live.current!,
     }
-    return {
+    const view = new TurnsView(stage, {
       words: WORDS,
-      markdown: () => MARKDOWN,
+      cannotCopy: 'The browser did not let this page copy.',
       colour,
+      session: () => chat.session,
       ask: (question, replaces) => {
-        follows.current = true
+        view.follow()
         chat.ask(question, replaces)
       },
       decide: (turn, isAllowed) => {
-        follows.current = true
+        view.follow()
         void chat.session.decide(turn, isAllowed)
       },
       cite: (opener, evidence, peeks) => card.serve(opener, () => linked(evidence()), peeks),
-      copied: (text, button) => copy(text, button, say),
-      say,
       rate: (turn, feedback) => chat.session.rate(turn, feedback),
-      isLast: (turn) => chat.session.turns.at(-1) === turn,
-      busy: () => chat.session.busy,
-      show: (turn, version) => {
-        chat.session.show(turn, version).catch(() => say(WORDS.offline))
-      },
-    }
-  }, [chat, card])
-
-  const [away, setAway] = useState(false)
-  const { length } = chat.turns.value
-  useEffect(() => {
-    follows.current = true
-    if (length === 0) {
-      card.close(false)
-      live.current?.replaceChildren()
-    }
-  }, [length, card])
-  useEffect(() => {
-    const element = scroller.current
-    const column = element?.firstElementChild
-    if (!element || !column) return
-    // What is written makes the column higher, and its reader stays at its end.
-    const observer = new ResizeObserver(() => {
-      if (follows.current && chat.turns.peek().length > 0) element.scrollTop = element.scrollHeight
-      setAway(leftOf(element) > FAR)
     })
-    observer.observe(column)
-    return () => observer.disconnect()
+    view.markdown = MARKDOWN
+    chat.view = view
+    setMade({ view, card })
+    return () => {
+      chat.view = undefined
+      view.close()
+      card.element.remove()
+    }
   }, [chat])
-  const top = useRef(0)
-  const scrolled = () => {
-    const element = scroller.current
-    if (!element) return
-    // More may have been written since this scroll began: only who scrolls up leaves the end.
-    const left = leftOf(element)
-    setAway(left > FAR)
-    if (left < NEAR) follows.current = true
-    else if (element.scrollTop < top.current) follows.current = false
-    top.current = element.scrollTop
-  }
-  const toEnd = () => {
-    follows.current = true
-    scroller.current?.scrollTo({ top: scroller.current.scrollHeight })
-  }
-  return { holder, scroller, live, host, scrolled, away, toEnd }
+  const { length } = chat.turns.value
+  // Whoever asks, or opens a conversation, is at its end.
+  useEffect(() => {
+    view?.follow()
+    if (length > 0) return
+    card?.close(false)
+    live.current?.replaceChildren()
+  }, [view, card, length])
+  const toEnd = () => scroller.current?.scrollTo({ top: scroller.current.scrollHeight })
+  return { holder, scroller, turns, latest, live, view, toEnd }
 }
 
 /** Documents without an address have the console's own page. */
@@ -251,50 +220,21 @@ const linked = ({ source, ...evidence }: Evidence): Evidence => ({
   },
 })
 
-/** pixels between what is seen and the end */
-const leftOf = ({ scrollHeight, scrollTop, clientHeight }: HTMLElement): number =>
-  scrollHeight - scrollTop - clientHeight
-
-async function copy(text: string, button: HTMLButtonElement, say: (text: string) => void): Promise<void> {
-  const done = await copied(text)
-  say(done ? WORDS.copied : 'The browser did not let this page copy.')
-  if (!done) return
-  button.classList.add('copied')
-  setTimeout(() => button.classList.remove('copied'), SHOWN_MS)
-}
-
 // =============================================================================
 // A turn of the chat: the widget's own view of it, and what the console adds below.
 
 interface TurnProps {
   turn: Turn
-  host: TurnHost
+  view: TurnsView | undefined
   chat: Chat
   /** whether the panel beside the chat is about this turn */
   inspected: boolean
   inspect: () => void
 }
 
-function TurnItem({ turn, host, chat, inspected, inspect }: TurnProps) {
+function TurnItem({ turn, view, chat, inspected, inspect }: TurnProps) {
   const holder = useRef<HTMLDivElement>(null)
-  const view = useRef<TurnView>(undefined)
-  // A drawing of many deltas, once a frame.
-  const drawn = chat.drawn.value
-  useEffect(() => {
-    const made = new TurnView(turn, host)
-    view.current = made
-    holder.current?.append(made.element)
-    return () => made.element.remove()
-  }, [turn, host])
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `drawn` counts the changes to draw
-  useEffect(() => {
-    if (!chat.changed.has(turn)) return
-    const frame = requestAnimationFrame(() => {
-      chat.changed.delete(turn)
-      view.current?.update()
-    })
-    return () => cancelAnimationFrame(frame)
-  }, [drawn, turn])
+  useEffect(() => view?.show(turn, holder.current!), [turn, view])
   const running = isRunning(turn)
   const { usage, timings } = chat.insight(turn).value
   const a = chat.addressOf(turn)

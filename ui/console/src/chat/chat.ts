@@ -4,6 +4,7 @@ import { Api, ApiError } from '../../../widget/src/api'
 import { type Kept, Session, type Turn } from '../../../widget/src/session'
 import { sourcesOf } from '../../../widget/src/sources'
 import { visitorSecret } from '../../../widget/src/storage'
+import type { TurnsView } from '../../../widget/src/turns-view'
 import type { Asking, Front, StoredTurn, TurnEvent } from '../../../widget/src/wire'
 import { conversationAt, go, NEW, place, toConversation } from '../address'
 import { key } from '../api'
@@ -137,8 +138,8 @@ const idInAddress = (): string | undefined => conversationAt(place.peek())
 export class Chat {
   readonly turns = signal<readonly Turn[]>([])
   readonly busy = signal(false)
-  /** turns that a page has to draw again */
-  readonly drawn = signal(0)
+  /** draws turns, while a page shows them */
+  view: TurnsView | undefined
   /** why a conversation is not shown */
   readonly lost = signal<string | undefined>(undefined)
   /** counts turns that have ended: what lists conversations looks again */
@@ -148,7 +149,6 @@ export class Chat {
   readonly #insights = new WeakMap<Turn, Signal<Insight>>()
   readonly #began = new WeakMap<Turn, number>()
   readonly #retrieved = new WeakMap<Turn, Retrieval>()
-  readonly changed = new Set<Turn>()
   readonly #end: () => void
 
   constructor() {
@@ -284,8 +284,7 @@ export class Chat {
     if (turn) {
       this.insight(turn)
       if (turn.error) turn.error.message = inWords(turn.error)
-      this.changed.add(turn)
-      this.drawn.value += 1
+      this.view?.changed(turn)
     }
     // The session keeps one array and changes it.
     const { turns, busy } = this.session ?? { turns: [], busy: false }
@@ -298,8 +297,7 @@ export class Chat {
       }
       this.turns.value = [...turns]
       this.busy.value = busy
-      for (const each of turns) this.changed.add(each)
-      this.drawn.value += 1
+      this.view?.updateAll()
     }
   }
 }

@@ -58,21 +58,15 @@ export const Tool = ({ icon, label, of = '', small = false, ...attributes }: Too
 )
 
 /** How long it is shown that something was copied, in milliseconds. */
-export const SHOWN_MS = 1_600
-
-/** Copies a text. @returns whether the browser let this page do it */
-export const copied = (text: string): Promise<boolean> =>
-  navigator.clipboard.writeText(text).then(
-    () => true,
-    () => false,
-  )
+const SHOWN_MS = 1_600
 
 /** A button that copies a text and shows that it has. */
 export function Copy({ text, label = 'Copy' }: { text: string; label?: string }) {
   const [[icon, said], setState] = useState<readonly [IconName, string?]>(['copy'])
   const copy = async () => {
-    setState(
-      (await copied(text)) ? ['check', 'Copied'] : ['warning', 'The browser did not let this page copy'],
+    await navigator.clipboard.writeText(text).then(
+      () => setState(['check', 'Copied']),
+      () => setState(['warning', 'The browser did not let this page copy']),
     )
     setTimeout(() => setState(['copy']), SHOWN_MS)
   }
