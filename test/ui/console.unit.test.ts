@@ -60,7 +60,7 @@ describe('usage', () => {
           expect(plotted.map(({ day }) => day)).toEqual(days)
           expect(plotted.reduce((sum, { value }) => sum + value, 0)).toBe(all)
           for (const name of ['key', 'conversation_model_id'] as const) {
-            expect(byName(rows, name).reduce((sum, each) => sum + each[measure], 0)).toBe(all)
+            expect(byName(rows, name, measure).reduce((sum, { value }) => sum + value, 0)).toBe(all)
           }
         },
       ),

@@ -25,32 +25,22 @@ export function ofFiles(files: readonly File[]): Chosen {
 
 /** The files of a folder that was chosen: the browser gives them with their paths. */
 export async function ofFolder(files: readonly File[]): Promise<Chosen> {
-  type Node = Map<string, Node | File>
-  const root: Node = new Map()
-  for (const file of files) {
-    const parts = file.webkitRelativePath.split('/')
-    const name = parts.pop() ?? file.name
-    let at = root
-    for (const part of parts) {
-      const next = at.get(part)
-      const folder: Node = next instanceof Map ? next : new Map()
-      at.set(part, folder)
-      at = folder
-    }
-    at.set(name, file)
-  }
-  const folderOf = (node: Node): Folder<File> => ({
-    entries: async () =>
-      Array.from(
-        node,
-        ([name, each]): Entry<File> =>
-          each instanceof Map ? { name, folder: folderOf(each) } : { name, file: each },
-      ),
-    text,
-  })
-  const [[source, top] = ['files', root]] = root
-  return inFolder(source, top instanceof Map ? await filesOf(folderOf(top)) : { files: [], unreadable: [] })
+  const paths = files.map((file) => ({ file, steps: file.webkitRelativePath.split('/') }))
+  const [source = 'files'] = paths[0]?.steps ?? []
+  const inside = paths.map(({ file, steps: [, ...below] }) => ({ file, steps: below }))
+  return inFolder(source, await filesOf(folderAt(inside)))
 }
+
+/** @param files with the steps to each of them from the folder on */
+const folderAt = (files: readonly { file: File; steps: string[] }[]): Folder<File> => ({
+  entries: async () =>
+    [...Map.groupBy(files, ({ steps: [name = ''] }) => name)].map(([name, all]): Entry<File> => {
+      const below = all.map(({ file, steps: [, ...others] }) => ({ file, steps: others }))
+      const [first] = below
+      return first?.steps.length === 0 ? { name, file: first.file } : { name, folder: folderAt(below) }
+    }),
+  text,
+})
 
 const inFolder = (
   source: string,

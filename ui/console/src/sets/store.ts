@@ -66,10 +66,7 @@ export async function changeSet(name: string, change: (set: QuestionSet) => Ques
 /** Whom these settings ask, as a set has it. */
 export function asksOf(asked: ChatSettings): Asks {
   if (asked.assistant !== '') return { assistant: asked.assistant }
-  const { followups: _, ...body } = requestOf({ ...asked, followups: false }).body as Asks & {
-    followups?: boolean
-  }
-  return body
+  return requestOf({ ...asked, followups: false }).body as Asks
 }
 
 /** Whom a set or a run asks, as the chat's settings have it. */

@@ -213,15 +213,15 @@ interface SharesProps {
 }
 
 function Shares({ title, rows, name, called, measure }: SharesProps) {
-  const shares = byName(rows, name)
-  const most = Math.max(...shares.map((share) => share[measure])) || 1
+  const shares = byName(rows, name, measure)
+  const most = Math.max(...shares.map(({ value }) => value)) || 1
   return (
     <Card title={title}>
       <Meters
-        of={shares.map((share) => ({
-          name: called?.get(share.name) ?? share.name,
-          value: shownAs(measure)(share[measure]),
-          part: share[measure] / most,
+        of={shares.map(({ name, value }) => ({
+          name: called?.get(name) ?? name,
+          value: shownAs(measure)(value),
+          part: value / most,
         }))}
       />
     </Card>

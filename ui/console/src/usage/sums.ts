@@ -21,29 +21,20 @@ export function daysOf(first: string, last: string): string[] {
 }
 
 /** A number for each day, 0 where nothing was asked. */
-export function byDay(
-  rows: readonly UsageRow[],
-  days: readonly string[],
-  measure: Measure,
-): { day: string; value: number }[] {
+export function byDay(rows: readonly UsageRow[], days: readonly string[], measure: Measure) {
   const rowsOf = Map.groupBy(rows, (row) => row.day)
   return days.map((day) => ({ day, value: total(rowsOf.get(day) ?? [], measure) }))
 }
 
-/** Sums by a name, the largest first. */
-export function byName(
+/** A number for each key or model, those with the most turns first. */
+export const byName = (
   rows: readonly UsageRow[],
-  name: 'key' | 'conversation_model_id',
-): (Record<Measure, number> & { name: string })[] {
-  const rowsOf = Map.groupBy(rows, (row) => row[name])
-  return Array.from(rowsOf, ([name, own]) => ({
-    name,
-    turns: total(own, 'turns'),
-    input_tokens: total(own, 'input_tokens'),
-    output_tokens: total(own, 'output_tokens'),
-    dollars: total(own, 'dollars'),
-  })).sort((a, b) => b.turns - a.turns)
-}
+  by: 'key' | 'conversation_model_id',
+  measure: Measure,
+): { name: string; value: number }[] =>
+  [...Map.groupBy(rows, (row) => row[by])]
+    .sort(([, a], [, b]) => total(b, 'turns') - total(a, 'turns'))
+    .map(([name, own]) => ({ name, value: total(own, measure) }))
 
 /** What may be asked in a day, and what of it was. */
 export interface Budget {
