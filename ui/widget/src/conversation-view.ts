@@ -48,10 +48,7 @@ export class ConversationView extends TurnsView {
     const answered = turns.some(({ state }) => state === 'done')
     frame.share.hidden = !answered
     standing(answered, declined)
-    const hadFocus = frame.stop.matches(':focus')
-    frame.stop.hidden = !busy
-    frame.send.hidden = busy
-    if (hadFocus && !busy) frame.field.focus()
+    frame.composer.busy = busy
     frame.field.placeholder = turns.length > 0 ? words.followup : placeholder
     this.settle()
   }

@@ -10,7 +10,7 @@ import type { FinderPart } from './finder'
 import { buildFrame, type Frame } from './frame'
 import { Handover } from './handover'
 import { showHistory } from './history-list'
-import { fitField, isShortEnough, listen, type Typing } from './keys'
+import { listen } from './keys'
 import type { Languages } from './languages'
 import { colours, load } from './load'
 import type { Markdown } from './markdown'
@@ -64,7 +64,6 @@ export class ParleyChat extends AttributeElement {
   #attachments: Attachments | undefined
   #handover: Handover | undefined
   #words: Words = ENGLISH
-  #draft = new Draft('', '')
   #markdown: Markdown | undefined
   #view: ConversationView | undefined
   #language = ''
@@ -177,6 +176,7 @@ export class ParleyChat extends AttributeElement {
         mode,
         sidebar: mode === 'page' && !matchMedia(PHONE).matches,
         words: this.#words,
+        draft: new Draft(this.server, this.assistant),
         attachments,
         handover,
         title: this.getAttribute('heading') ?? this.#words.title,
@@ -192,7 +192,7 @@ export class ParleyChat extends AttributeElement {
         newChat: () => this.newChat(),
         share: () => this.#view?.copy(this.asMarkdown(), frame.share),
         history: () => this.#toggleHistory(),
-        send: () => this.#send(),
+        ask: async (question) => this.ask(question, undefined, await attachments.take()),
         stop: () => this.stop(),
       },
     )
@@ -239,7 +239,6 @@ export class ParleyChat extends AttributeElement {
     }
     const actions = {
       back,
-      send: () => this.#send(),
       prepare: () => this.#prepare(),
       toggle: () => this.toggle(),
       hide: () => this.hide(),
@@ -248,8 +247,7 @@ export class ParleyChat extends AttributeElement {
     if (this.hasAttribute('search')) this.#findWhileTyping(frame)
     if (frame.launcher) standBeside(this, frame.root, this.#places.signal)
     standAbove(frame.root, this.#places.signal)
-    this.#draft = new Draft(this.server, this.assistant)
-    listen(frame, card, hotkey, actions, this.#typing, this.#places.signal)
+    listen(frame, card, hotkey, actions, this.#places.signal)
     this.#welcome([])
     this.#speakLanguage()
     if (mode === 'inline' || mode === 'page') this.#prepare()
@@ -320,20 +318,6 @@ export class ParleyChat extends AttributeElement {
     this.#teardown()
     this.#build()
     if (hadFocus) this.focus()
-  }
-
-  get #typing(): Typing {
-    return { words: this.#words, draft: this.#draft }
-  }
-
-  async #send(): Promise<void> {
-    const field = this.#frame?.field
-    if (!field || this.busy || field.value.trim() === '' || !isShortEnough(field.value)) return
-    const question = field.value
-    field.value = ''
-    if (this.#frame) fitField(this.#frame, this.#typing)
-    const files = await this.#attachments?.take()
-    this.ask(question, undefined, files)
   }
 
   #ended(ended: Turn): void {

@@ -1,7 +1,9 @@
 /** The frame of the widget: launcher, head, conversation, composer, history. */
 import type { Attachments } from './attachments'
+import { Composer } from './composer'
 import { h, icon, iconButton } from './dom'
 import type { Handover } from './handover'
+import type { Draft } from './storage'
 import type { Words } from './words'
 
 export type Mode = 'inline' | 'bubble' | 'panel' | 'dialog' | 'page'
@@ -13,7 +15,7 @@ export interface FrameActions {
   newChat(): void
   share(): void
   history(): void
-  send(): void
+  ask(question: string): void
   stop(): void
 }
 
@@ -27,11 +29,8 @@ export interface Frame {
   welcome: HTMLElement
   turns: HTMLElement
   latest: HTMLButtonElement
+  composer: Composer
   field: HTMLTextAreaElement
-  /** says that a question is too long */
-  limit: HTMLElement
-  send: HTMLButtonElement
-  stop: HTMLButtonElement
   newChat: HTMLButtonElement
   share: HTMLButtonElement
   historyButton: HTMLButtonElement
@@ -45,6 +44,7 @@ export interface FrameOptions {
   /** whether the history stands beside the conversation; otherwise a button opens it over the conversation */
   sidebar: boolean
   words: Words
+  draft: Draft
   attachments: Attachments
   handover: Handover
   title: string
@@ -62,6 +62,7 @@ export function buildFrame(
     mode,
     sidebar,
     words,
+    draft,
     attachments,
     handover,
     title,
@@ -74,19 +75,16 @@ export function buildFrame(
   actions: FrameActions,
 ): Frame {
   const opens = mode === 'bubble' || mode === 'panel' || mode === 'dialog'
-  const field = h('textarea', {
-    part: 'input',
-    rows: 1,
+  const composer = new Composer({
+    words,
+    draft,
+    label: words.placeholder,
     placeholder: placeholder || words.placeholder,
-    'aria-label': words.placeholder,
-    enterkeyhint: 'send',
-  })
-  const limit = h('p', { class: 'limit', role: 'status' })
-  const send = iconButton('send', words.send, actions.send, { class: 'send', part: 'send', type: 'submit' })
-  const stop = iconButton('stop', words.stop, actions.stop, {
-    class: 'send stop',
-    part: 'stop',
-    hidden: true,
+    above: attachments.element,
+    before: attachments.button,
+    note: note && h('p', { class: 'note' }, words.note),
+    ask: actions.ask,
+    stop: actions.stop,
   })
   const newChat = iconButton('plus', words.newChat, actions.newChat, { hidden: true })
   const share = iconButton('share', words.share, actions.share, { hidden: true })
@@ -121,27 +119,12 @@ export function buildFrame(
     !sidebar && historyButton,
     opens && iconButton('close', words.close, actions.hide),
   )
-  const composer = h(
-    'form',
-    {
-      class: 'composer',
-      part: 'composer',
-      onsubmit: (event: Event) => {
-        event.preventDefault()
-        actions.send()
-      },
-    },
-    attachments.element,
-    h('div', { class: 'field' }, attachments.button, field, send, stop),
-    limit,
-    note && h('p', { class: 'note' }, words.note),
-  )
   const main = h(
     'div',
     { class: 'main' },
     head,
     h('div', { class: 'middle' }, scroller, latest, !sidebar && history),
-    composer,
+    composer.element,
   )
   const inside = [sidebar && history, main, live]
   const box = opens
@@ -158,10 +141,8 @@ export function buildFrame(
     welcome,
     turns,
     latest,
-    field,
-    limit,
-    send,
-    stop,
+    composer,
+    field: composer.field,
     newChat,
     share,
     historyButton,

@@ -1,7 +1,7 @@
 /** The chat: a conversation, and beside it why its answers are what they are. */
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
-import { LONGEST_QUESTION } from '../../../../src/turn/question-length'
 import { Card } from '../../../widget/src/card'
+import { Composer } from '../../../widget/src/composer'
 import type { Evidence } from '../../../widget/src/evidence'
 import { grammarOf, lex, render } from '../../../widget/src/markdown'
 import type { Turn } from '../../../widget/src/session'
@@ -123,7 +123,7 @@ export function ChatPage() {
           >
             <Icon name="down" />
           </button>
-          <Composer chat={chat} started={started} />
+          <Ask chat={chat} started={started} />
           <p class="note soft">
             {started && own && (
               <>
@@ -271,76 +271,38 @@ function TurnItem({ turn, view, chat, inspected, inspect }: TurnProps) {
 
 const draft = new Draft(location.origin, 'console')
 
-function Composer({ chat, started }: { chat: Chat; started: boolean }) {
-  const [text, setText] = useState(draft.text)
-  const isTooLong = text.length > LONGEST_QUESTION
-  const type = (typed: string) => {
-    draft.text = typed
-    setText(typed)
-  }
-  const field = useRef<HTMLTextAreaElement>(null)
+/** The widget's field for a question. */
+function Ask({ chat, started }: { chat: Chat; started: boolean }) {
+  const holder = useRef<HTMLDivElement>(null)
+  const [composer, setComposer] = useState<Composer>()
+  useLayoutEffect(() => {
+    const made = new Composer({
+      words: { ...WORDS, send: 'Ask' },
+      draft,
+      label: 'Your question',
+      id: 'question',
+      placeholder: WORDS.placeholder,
+      ask: (question) => chat.ask(question),
+      stop: () => chat.stop(),
+    })
+    holder.current!.replaceChildren(made.element)
+    made.fit()
+    setComposer(made)
+  }, [chat])
+  useEffect(() => {
+    if (composer) composer.field.placeholder = started ? WORDS.followup : WORDS.placeholder
+  }, [composer, started])
   const busy = chat.busy.value
-  const wasBusy = useRef(false)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the field is as high as its text
   useLayoutEffect(() => {
-    const element = field.current
-    if (!element) return
-    element.style.height = 'auto'
-    element.style.height = `${Math.min(element.scrollHeight, 160)}px`
-  }, [text])
-  useLayoutEffect(() => {
-    const element = document.activeElement
-    // The button that had the focus is gone, or somebody waits for the answer in the field.
-    if (wasBusy.current && !busy && (element === document.body || element === null)) {
-      field.current?.focus({ preventScroll: true })
+    if (!composer) return
+    composer.busy = busy
+    if (!busy) return
+    return () => {
+      // Whatever had the focus is gone with the first question.
+      if (document.activeElement === document.body) composer.field.focus({ preventScroll: true })
     }
-    wasBusy.current = busy
-  }, [busy])
-  const submit = (event: Event) => {
-    event.preventDefault()
-    if (busy || isTooLong || text.trim() === '') return
-    chat.ask(text)
-    type('')
-  }
-  return (
-    <form class="composer" onSubmit={submit}>
-      <div class="field">
-        <label for="question" class="hidden">
-          Your question
-        </label>
-        <textarea
-          id="question"
-          ref={field}
-          rows={1}
-          placeholder={started ? 'Ask a follow-up' : 'Ask a question'}
-          value={text}
-          onInput={(event) => type(event.currentTarget.value)}
-          onKeyDown={(event) => {
-            if (event.key === 'Enter' && !event.shiftKey && !event.isComposing) submit(event)
-          }}
-        />
-        {busy ? (
-          <button type="button" class="send stop" aria-label="Stop" title="Stop" onClick={() => chat.stop()}>
-            <Icon name="stop" />
-          </button>
-        ) : (
-          <button
-            type="submit"
-            class={text.trim() === '' ? 'send' : 'send ready'}
-            aria-label="Ask"
-            title="Ask"
-          >
-            <Icon name="send" />
-          </button>
-        )}
-      </div>
-      {isTooLong && (
-        <p class="limit bad" role="status">
-          {WORDS.tooLong}
-        </p>
-      )}
-    </form>
-  )
+  }, [composer, busy])
+  return <div ref={holder} />
 }
 
 // =============================================================================

@@ -4,7 +4,6 @@ import { ENGLISH, type Words } from '../../../widget/src/words'
 
 export const WORDS: Words = {
   ...ENGLISH,
-  placeholder: 'Ask a question',
   stopped: 'Stopped. Nothing of this answer is kept.',
   failed: 'Something went wrong.',
   offline: 'The connection broke before the answer was complete. Check that Parley is running and try again.',
