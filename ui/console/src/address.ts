@@ -31,16 +31,11 @@ interface Place {
 }
 
 function parse(text: string): Place {
-  const inside = text.replace(/^#/, '')
-  if (inside === '/' || !inside.startsWith('/')) {
-    return {
-      page: 'chat',
-      rest: inside === '' || inside === '/' ? [] : [decoded(inside)],
-      query: new URLSearchParams(),
-    }
-  }
-  const [path = '', query = ''] = inside.slice(1).split(/\?(.*)/s)
-  const [page = '', ...rest] = path.split('/').filter(Boolean).map(decoded)
+  const inside = text.replace(/^#\/?/, '')
+  const isPage = text.startsWith('#/') && inside !== ''
+  const [path = '', query = ''] = isPage ? inside.split(/\?(.*)/s) : []
+  const words = isPage ? path.split('/') : ['chat', inside]
+  const [page = '', ...rest] = words.filter(Boolean).map(decoded)
   return { page, rest, query: new URLSearchParams(query) }
 }
 

@@ -202,22 +202,19 @@ export function forgetKey(): void {
 
 type Options = { body?: string | object }
 
-const init = (method: string, { body }: Options = {}): RequestInit => ({
-  method,
-  ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-})
+/** A body of text is sent as it is. */
+const ask = (method: string, path: string, { body }: Options = {}): Promise<Response> =>
+  call(path, { method, ...(body && { body: typeof body === 'string' ? body : JSON.stringify(body) }) })
 
 export const server = {
-  send: (method: string, path: string, options?: Options): Promise<Response> =>
-    call(path, init(method, options)),
-  call: async (method: string, path: string, options?: Options) =>
-    (await call(path, init(method, options))).json(),
+  send: ask,
+  call: async (method: string, path: string, options?: Options) => (await ask(method, path, options)).json(),
   /** Looked up in the list of its kind: a browser reports each answer of 404 as an error of the page. */
   find: async (path: string) => {
     const at = path.lastIndexOf('/')
     const name = decodeURIComponent(path.slice(at + 1))
-    const listed = await (await call(path.slice(0, at))).json()
-    const all: Named[] = Array.isArray(listed) ? listed : listed.assistants
+    const listed = await read<Named[] | { assistants: Named[] }>(path.slice(0, at))
+    const all = Array.isArray(listed) ? listed : listed.assistants
     return all.find((each) => (each.name ?? each.id) === name)
   },
 }

@@ -149,15 +149,11 @@ const BUILT_IN = { search: 'Search the documents again', document: 'Read a docum
 
 const WAYS = { '': 'Not at all', url: 'An address that a button opens', webhook: 'A form, sent to a webhook' }
 
-const WEEK = [
-  ['mon', 'Monday'],
-  ['tue', 'Tuesday'],
-  ['wed', 'Wednesday'],
-  ['thu', 'Thursday'],
-  ['fri', 'Friday'],
-  ['sat', 'Saturday'],
-  ['sun', 'Sunday'],
-] as const
+const weekday = new Intl.DateTimeFormat('en', { weekday: 'long', timeZone: 'UTC' })
+/** The first of January 2024 was a Monday. */
+const WEEK = (['mon', 'tue', 'wed', 'thu', 'fri', 'sat', 'sun'] as const).map(
+  (day, index) => [day, weekday.format(Date.UTC(2024, 0, 1 + index))] as const,
+)
 
 const TIME = { required: true, pattern: '([01][0-9]|2[0-3]):[0-5][0-9]|24:00', title: 'Such as 09:00' }
 

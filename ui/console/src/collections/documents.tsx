@@ -2,13 +2,13 @@
 import { useState } from 'preact/hooks'
 import { LONG_TEXT, passagesOf } from '../../../../src/models/passages'
 import { go, place, to } from '../address'
-import { mapped, Refusal, send, useAction, useRead } from '../api'
+import { mapped, Refusal, send, useRead } from '../api'
 import { titleOf } from '../chat/insight'
 import { Button } from '../parts/button'
 import { changesOf, Dialog, FormDialog, objectIn, TextField, useDraft } from '../parts/form'
 import { count, many } from '../parts/format'
 import { List, Raw } from '../parts/list'
-import { Problem } from '../parts/page'
+import { Act } from '../parts/page'
 import {
   type Collection,
   type Doc,
@@ -143,17 +143,12 @@ export function DocumentDialog({ collection, document: given, close, changed }: 
     setEditing(false)
     changed?.()
   }
-  const remove = useAction(async () => {
+  const remove = async () => {
     if (!sure) return setSure(true)
     await send('DELETE', pathOfDocument(collection, document.id))
     changed?.()
     close()
-  })
-  const undo = useAction(async (former: Doc) => {
-    await changeDocument(collection, document, former)
-    saved(former)
-  })
-  const error = remove.error ?? undo.error
+  }
   if (editing) {
     return (
       <EditDocument
@@ -178,18 +173,22 @@ export function DocumentDialog({ collection, document: given, close, changed }: 
           <Raw name="JSON" text={text} copy="Copy the document" label="The document as JSON" />
         )}
       </div>
-      {error && <Problem error={error} />}
       {changed && (
         <div class="dialog-foot line">
           <span role="status" class="grow">
             {before && 'Saved.'}
           </span>
-          {before && <Button label="Undo" onClick={() => undo.start(before)} />}
+          {before && (
+            <Act
+              label="Undo"
+              run={() => changeDocument(collection, document, before).then(() => saved(before))}
+            />
+          )}
           <Button label="Edit" icon="edit" onClick={() => setEditing(true)} />
-          <Button
+          <Act
             label={sure ? 'Delete for good' : 'Delete the document'}
             kind={sure ? 'danger' : ''}
-            onClick={remove.start}
+            run={remove}
           />
         </div>
       )}

@@ -16,6 +16,7 @@ import {
 } from '../parts/form'
 import { duration } from '../parts/format'
 import { ListPage } from '../parts/list'
+import { Act } from '../parts/page'
 
 export default function Models() {
   const list = useRead<Model[]>('/conversations/models')
@@ -43,28 +44,17 @@ export default function Models() {
         path: pathOf(id),
         says: 'Assistants and keys that name it cannot ask any more. Its conversations stay until they expire.',
         children: missing.data?.has(history) ? (
-          <MissingHistory name={history} made={missing.reload} />
+          <>
+            <span role="status" class="bad">
+              It cannot answer: its history {history} was deleted.
+            </span>
+            <Act label="Make an empty one" run={() => makeHistory(history).then(missing.reload)} />
+          </>
         ) : (
           <Test model={id} collection={choices.data?.collections?.[0]?.name} />
         ),
       })}
     />
-  )
-}
-
-/** A model that cannot answer: what is said with it has no place. */
-function MissingHistory({ name, made }: { name: string; made: () => void }) {
-  const { busy, error, start } = useAction(async () => {
-    await makeHistory(name)
-    made()
-  })
-  return (
-    <>
-      <span role="status" class="bad">
-        {error?.message ?? `It cannot answer: its history ${name} was deleted.`}
-      </span>
-      <Button label="Make an empty one" disabled={busy} onClick={start} />
-    </>
   )
 }
 
