@@ -155,10 +155,10 @@ export class TurnsView {
     return left
   }
 
-  /** Goes to the end with who is followed there, or offers it. */
+  /** Goes to the end with whoever reads there, or offers it. What is shown before the first question stays at its beginning. */
   protected settle(): void {
     const { scroller } = this.#stage
-    if (this.#follows) scroller.scrollTop = scroller.scrollHeight
+    if (this.#follows && this.#views.size > 0) scroller.scrollTop = scroller.scrollHeight
     this.#offerEnd()
   }
 }
