@@ -164,7 +164,7 @@ test('an assistant is made, and shown beside a preview that asks with the key of
     },
   ])
   expect(address()).toBe('/assistants/guide')
-  await waitFor(() => expect(document.querySelector('parley-chat')?.getAttribute('key')).toBe('xyz'))
+  await waitFor(() => expect(document.querySelector('parley-chat')?.getAttribute('api-key')).toBe('xyz'))
   expect(document.querySelector('parley-chat')?.getAttribute('assistant')).toBe('guide')
   await expectSound('assistant')
 })

@@ -128,13 +128,8 @@ function toQuestion(): void {
 function useShortcut(): void {
   useEffect(() => {
     const pressed = (event: KeyboardEvent) => {
-      if (
-        event.key.toLowerCase() !== 'k' ||
-        !(event.ctrlKey || event.metaKey) ||
-        event.altKey ||
-        event.shiftKey
-      )
-        return
+      const { ctrlKey, metaKey, altKey, shiftKey } = event
+      if (event.key.toLowerCase() !== 'k' || !(ctrlKey || metaKey) || altKey || shiftKey) return
       if (document.querySelector('dialog[open], [role=dialog]:not([hidden])')) return
       event.preventDefault()
       if (place.peek().page !== 'chat') go(NEW)

@@ -1,5 +1,6 @@
 /** Assistants: the list, and one to change beside a live preview of its widget. */
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { h } from 'preact'
+import { useState } from 'preact/hooks'
 import type { Hours } from '../../../../src/lib/hours'
 import { go, place, to, toAsk } from '../address'
 import { key, mapped, Refusal, read, send, useLoaded, useRead } from '../api'
@@ -329,32 +330,21 @@ interface WidgetProps {
   answered?: (conversation: string) => void
 }
 
-/** The widget as a page shows it, asking with the console's own key. */
+/** The widget as a page shows it, asking with the console's own key: by its other name, as Preact keeps `key` to itself. */
 export function Widget({ assistant, heading, accent, answered }: WidgetProps) {
-  const holder = useRef<HTMLDivElement>(null)
-  const [failed, setFailed] = useState(false)
-  // biome-ignore lint/correctness/useExhaustiveDependencies: who hears of answers is no reason to begin anew
-  useEffect(() => {
-    const chat = document.createElement('parley-chat')
-    chat.className = 'preview'
-    chat.setAttribute('assistant', assistant)
-    chat.setAttribute('key', key.peek())
-    chat.setAttribute('theme', 'auto')
-    if (heading !== undefined) chat.setAttribute('heading', heading)
-    if (accent !== undefined) chat.style.setProperty('--parley-accent', accent)
-    chat.addEventListener('parley-answer', (event) => answered?.((event as CustomEvent).detail.conversation))
-    import(SCRIPT).then(
-      () => holder.current?.replaceChildren(chat),
-      () => setFailed(true),
-    )
-    return () => chat.remove()
-  }, [assistant, heading, accent])
-  return (
-    <>
-      {failed && <Problem error={new Refusal(0, 'The widget could not be loaded. Reload the page.')} />}
-      <div ref={holder} />
-    </>
-  )
+  const script = useLoaded('widget', () => import(SCRIPT))
+  if (script.error)
+    return <Problem error={new Refusal(0, 'The widget could not be loaded. Reload the page.')} />
+  if (!script.data) return null
+  return h('parley-chat', {
+    class: 'preview',
+    theme: 'auto',
+    'api-key': key.peek(),
+    assistant,
+    heading,
+    style: { '--parley-accent': accent },
+    'onparley-answer': ({ detail }: CustomEvent) => answered?.(detail.conversation),
+  })
 }
 
 const Preview = ({ assistant }: { assistant: string }) => (

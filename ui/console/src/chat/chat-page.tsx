@@ -9,7 +9,7 @@ import { Draft } from '../../../widget/src/storage'
 import { isRunning } from '../../../widget/src/turn'
 import { TurnsView } from '../../../widget/src/turns-view'
 import { go, NEW, pageOf, to } from '../address'
-import { key, type Loaded, useLoaded } from '../api'
+import { key, type Loaded, useKept, useLoaded } from '../api'
 import { Button, Icon } from '../parts/button'
 import { duration, many } from '../parts/format'
 import { Empty, Problem, useTitle } from '../parts/page'
@@ -27,15 +27,8 @@ const PANEL = 'parley.panel'
 export function ChatPage() {
   const chat = currentChat()
   const turns = chat.turns.value
-  const choices = useLoaded(`choices ${key.value}`, loadChoices)
-  const { reload } = choices
-  const answered = chat.ended.value > 0
-  const wasAnswered = useRef(answered)
   // Whoever asks first may have made something meanwhile. What is known stays until then: sources are called by it.
-  useEffect(() => {
-    if (answered && !wasAnswered.current) reload()
-    wasAnswered.current = answered
-  }, [answered, reload])
+  const choices = useKept(useLoaded(`choices ${key.value} ${chat.ended.value > 0}`, loadChoices))
   const [settled, setSettled] = useState(false)
   const [asking, setAsking] = useState(false)
   const [panel, setPanel] = useState(() =>
@@ -50,13 +43,7 @@ export function ChatPage() {
   // Where nobody has chosen, what there is takes the place of what there is not.
   useEffect(() => {
     if (!data) return
-    if (!chosen) {
-      const now = settings.peek()
-      const { collection, model } = possible(now, data)
-      if (collection !== now.collection || model !== now.model) {
-        settings.value = { ...now, collection, model }
-      }
-    }
+    if (!chosen) settings.value = possible(settings.peek(), data)
     setSettled(true)
   }, [data])
 
@@ -237,6 +224,7 @@ function TurnItem({ turn, view, chat, inspected, inspect }: TurnProps) {
   useEffect(() => view?.show(turn, holder.current!), [turn, view])
   const running = isRunning(turn)
   const { usage, timings } = chat.insight(turn).value
+  const tokens = (usage?.input_tokens ?? 0) + (usage?.output_tokens ?? 0)
   const a = chat.addressOf(turn)
   return (
     <div class="turn-item">
@@ -256,9 +244,7 @@ function TurnItem({ turn, view, chat, inspected, inspect }: TurnProps) {
           <p class="turn-meta line aside">
             <span>Answered by {usage.model}</span>
             {timings?.finished !== undefined && <span>{duration(timings.finished)}</span>}
-            {(usage.input_tokens ?? 0) + (usage.output_tokens ?? 0) > 0 && (
-              <span>{many((usage.input_tokens ?? 0) + (usage.output_tokens ?? 0), 'token')}</span>
-            )}
+            {tokens > 0 && <span>{many(tokens, 'token')}</span>}
           </p>
         )}
       </div>

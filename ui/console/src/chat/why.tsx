@@ -345,7 +345,7 @@ function Numbers({ search, titles }: { search: Search; titles: ReadonlyMap<strin
       {hits.length > 0 && (
         <table class="score-table">
           <thead>
-            <tr>
+            <tr class="soft">
               {Object.entries(SCORES).map(([name, says]) => (
                 <th key={name} scope="col" title={says}>
                   {name}

@@ -188,7 +188,7 @@ export function Result({ hit, best, open, children }: ResultProps) {
 const Explained = () => (
   <details class="weights">
     <summary>About these scores</summary>
-    <dl class="explained">
+    <dl class="facts explained">
       <dt>score</dt>
       <dd>
         Hits are ordered by it. It joins words and meaning in one number, from 0 to 1. Where only one of them

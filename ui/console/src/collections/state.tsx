@@ -102,12 +102,8 @@ export function EmbeddingState({ collection }: { collection: Collection }) {
 
 /** What an embedding model says against the documents of a collection, and what to do. */
 export function EmbeddingFault({ collection }: { collection: Collection }) {
-  const {
-    refused_embeddings: refused = 0,
-    pending_embeddings: pending = 0,
-    embedding_error: error,
-  } = collection
-  const { replacing_embeddings: replacing = [] } = collection
+  const { refused_embeddings: refused = 0, pending_embeddings: pending = 0 } = collection
+  const { replacing_embeddings: replacing = [], embedding_error: error } = collection
   return (
     <>
       {replacing.map(({ name, model_name: model, pending: left }) => (

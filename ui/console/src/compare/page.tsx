@@ -48,7 +48,7 @@ export default function Compare() {
       lead="The same question with other settings. It is asked by itself, without what was said before."
     >
       {left.data && right.data && <Differences rows={differences(left.data, right.data, title)} />}
-      <div class="sides">
+      <div class="split">
         <section class="answer-side pile" aria-label="The first answer">
           <h2 class="aside">First</h2>
           <Shown of={left}>{(side) => <Answer side={side} />}</Shown>

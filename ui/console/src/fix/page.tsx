@@ -72,7 +72,7 @@ function Steps({ side, choices }: { side: Side; choices: Choices }) {
         {/* Once there is a new answer, it stands beside that one. */}
         <details open={!isAsked} class="weights">
           <summary>What was answered, and what the model read</summary>
-          <div class="sides">
+          <div class="split">
             <Answer side={side} brief />
           </div>
         </details>
@@ -244,7 +244,7 @@ function Again({ side, asked }: { side: Side; asked: ChatSettings }) {
         <Shown of={right}>
           {(now) => (
             <>
-              <div class="sides">
+              <div class="split">
                 {[side, now].map((each, at) => (
                   <section
                     key={NAMES[at]}

@@ -49,13 +49,11 @@ function leave(event: DragEvent): void {
 /** Has the whole page take files. */
 export function useDrop(): void {
   useEffect(() => {
-    addEventListener('dragover', over)
-    addEventListener('dragleave', leave)
-    addEventListener('drop', take)
-    return () => {
-      removeEventListener('dragover', over)
-      removeEventListener('dragleave', leave)
-      removeEventListener('drop', take)
-    }
+    const leaving = new AbortController()
+    const { signal } = leaving
+    addEventListener('dragover', over, { signal })
+    addEventListener('dragleave', leave, { signal })
+    addEventListener('drop', take, { signal })
+    return () => leaving.abort()
   }, [])
 }

@@ -108,7 +108,7 @@ function Questions({ questions, compares }: { questions: Questions; compares: bo
           <li key={index} class="pile">
             <h3 dir="auto">{question}</h3>
             <Badges of={changes} kind="warn" />
-            <div class={before ? 'sides' : ''}>
+            <div class={before ? 'split' : ''}>
               {before && <OutcomeView outcome={before} label="Before" />}
               <OutcomeView outcome={now} {...(before && { label: 'Now' })} />
             </div>

@@ -1,5 +1,5 @@
 /** A website that somebody names: it becomes a source with a collection of its own, is read while one looks on, and is drawn with its chat. */
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useState } from 'preact/hooks'
 import { nameOf } from '../../../../scripts/parley/import/site.mjs'
 import { go, to } from '../address'
 import { Refusal, read, send, useAction, useLoaded } from '../api'
@@ -242,12 +242,8 @@ export function Picture({ assistant, source, answered }: PictureProps) {
   )
   const { heading, accent, origin } = source ? looksOf(source) : { heading: assistant }
   const [first, ...others] = titles.data?.toReversed() ?? []
-  const page = useRef<HTMLDivElement>(null)
-  useEffect(() => {
-    if (accent !== undefined) page.current?.style.setProperty('--site', accent)
-  }, [accent])
   return (
-    <div class="picture frame" ref={page}>
+    <div class="picture frame" style={{ '--site': accent }}>
       <div class="picture-page" aria-hidden="true">
         {origin !== undefined && <p class="picture-address cut">{origin}</p>}
         <p class="picture-name cut">{heading}</p>
