@@ -3,7 +3,7 @@ import type { ComponentChildren, InputHTMLAttributes } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { Refusal, useAction } from '../api'
 import { Button, Icon, Secret, Tool } from './button'
-import { Problem } from './page'
+import { Act, Problem } from './page'
 
 type More<P> = Omit<P, 'label' | 'value' | 'change' | 'options'>
 
@@ -451,19 +451,12 @@ interface ConfirmProps {
 }
 
 /** Asks before something is deleted, and stays open with the reason when that fails. */
-export function Confirm({ title, children, action, run, close }: ConfirmProps) {
-  const { busy, error, start } = useAction(async () => {
-    await run()
-    close()
-  })
-  return (
-    <Dialog title={title} close={close}>
-      <div class="dialog-body pile">{children}</div>
-      {error && <Problem error={error} />}
-      <div class="dialog-foot line">
-        <Button label="Cancel" onClick={close} />
-        <Button label={action} kind="danger" disabled={busy} onClick={start} />
-      </div>
-    </Dialog>
-  )
-}
+export const Confirm = ({ title, children, action, run, close }: ConfirmProps) => (
+  <Dialog title={title} close={close}>
+    <div class="dialog-body pile">{children}</div>
+    <div class="dialog-foot line">
+      <Button label="Cancel" onClick={close} />
+      <Act label={action} kind="danger" run={() => run().then(close)} />
+    </div>
+  </Dialog>
+)

@@ -12,13 +12,10 @@ export const total = (rows: readonly UsageRow[], measure: Measure): number =>
   rows.reduce((sum, row) => sum + (row[measure] ?? 0), 0)
 
 /** All days from one to another, both included. */
-export function daysOf(first: string, last: string): string[] {
-  const days: string[] = []
-  for (let at = Date.parse(first); at <= Date.parse(last); at += DAY_MS) {
-    days.push(new Date(at).toISOString().slice(0, 10))
-  }
-  return days
-}
+export const daysOf = (first: string, last: string): string[] =>
+  Array.from({ length: (Date.parse(last) - Date.parse(first)) / DAY_MS + 1 }, (_, day) =>
+    new Date(Date.parse(first) + day * DAY_MS).toISOString().slice(0, 10),
+  )
 
 /** A number for each day, 0 where nothing was asked. */
 export function byDay(rows: readonly UsageRow[], days: readonly string[], measure: Measure) {
