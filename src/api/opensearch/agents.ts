@@ -24,7 +24,7 @@ import type { Call } from '../http/router'
 import { eventReader, wholeTurn } from '../shared/stream'
 import { catIndices } from './cluster'
 import { illegalArgument, notANumber, statusError, unsupported } from './errors'
-import { described } from './indices'
+import { described, findIndices } from './indices'
 import { requireTrusted } from './memory'
 import { askerFor, messageIdOf, openMemory, requireMemory } from './memory-access'
 import {
@@ -49,12 +49,13 @@ import {
   isOn,
   type Json,
   listed,
+  namedIn,
   parseObject,
   type RouteRow,
   readBody,
   readObject,
 } from './route'
-import { countMore, execute, open, paced } from './search'
+import { countMore, execute, paced, withFields } from './search'
 import { newId } from './source'
 
 // =============================================================================
@@ -210,9 +211,10 @@ const namesIn = (text: string): string[] => listed(tryJson(text, parseShallow) ?
 
 /** The hits of a search by the caller's own key. */
 async function hitsOf({ call, gone }: Running, index: string, body: Json): Promise<Json[]> {
-  requireCollections(call.access, 'documents:search', [index], call.record)
-  const caller = { ...call, gone }
-  const { hits } = await execute(caller, await open(caller, index), body, {})
+  requireCollections(call.access, 'documents:search', namedIn(index), call.record)
+  const indices = await findIndices(call, index)
+  await countMore(call, indices.length - 1)
+  const { hits } = await execute({ ...call, gone }, await withFields(indices), body, {})
   return (hits as Json).hits as Json[]
 }
 
@@ -298,13 +300,11 @@ const TOOLS: Readonly<Record<string, readonly [about: string, run: Run]>> = {
   IndexMappingTool: [
     'Shows the mappings and settings of indices.',
     async (given, { call }) => {
-      const all = await Promise.all(
-        namesIn(given.index ?? needed(given, 'input')).map((collection) => {
-          requireCollections(call.access, 'collections:get', [collection], call.record)
-          return described('mappings', 'settings')({ ...call, path: { collection } })
-        }),
+      const collection = namesIn(given.index ?? needed(given, 'input')).join(',')
+      requireCollections(call.access, 'collections:get', namedIn(collection), call.record)
+      return JSON.stringify(
+        await described('mappings', 'settings')({ ...call, path: { collection }, query: {} }),
       )
-      return JSON.stringify(Object.assign({}, ...all))
     },
   ],
 }

@@ -47,7 +47,7 @@ import { askerFor, messageIdOf, openMemory, requireMemory } from './memory-acces
 import { type Pipeline, pipelineOf, type RagProcessor, requireRag } from './pipelines'
 import type { Ahead } from './prefetch'
 import { type Index, isObject, isOn, type Json, listed, onlyEntry, own } from './route'
-import { fromBase64 } from './source'
+import { textIn } from './source'
 
 /** A checked search request with an answer. */
 type RagRequest = Awaited<ReturnType<typeof admitRag>>
@@ -428,7 +428,7 @@ function partOf(block: unknown): Part {
     throw unsupported(`[document] of the format [${kind}], which is none of ${TEXT_FORMATS.join(', ')},`)
   const named = typeof name === 'string' ? name.slice(0, LONGEST_FILE_NAME) : 'document'
   try {
-    return { type: 'file', name: named, text: fromBase64(data) }
+    return { type: 'file', name: named, text: textIn(data) }
   } catch {
     throw illegalArgument(`The [data] of the document [${named}] is no text in base64`)
   }
