@@ -12,6 +12,23 @@ export const WORDS =
 /** @param {string} words */
 export const strong = (words) => (words === '' ? '' : `**${words}**`)
 
+/** Code between two templates: Jekyll's and Hugo's `highlight`, Hexo's `codeblock`, the `code-toggle` of Hugo's documentation. */
+const CODE_TEMPLATE =
+  /\{(?:\{<|\{%|%)-?\s*(highlight|codeblock|code-toggle|code)\b([^\n]{0,300}?)(?<!\/)-?(?:>\}|%\}|%)\}[ \t]*\n?([\s\S]{0,16384}?)\n?\{(?:\{<|\{%|%)-?\s*(?:end|\/\s*)\1\s*-?(?:>\}|%\}|%)\}/g
+
+/**
+ * @param {string} whole @param {string} name @param {string} options @param {string} code
+ * @returns {string} the code between fences
+ */
+function codeOf(whole, name, options, code) {
+  // GitBook's `code` stands around fences, which are set aside.
+  if (code.trim().startsWith(OPEN)) return whole
+  const language =
+    /\blang(?:uage)?\s*[:=]\s*["']?([\w+#.-]+)/.exec(options)?.[1] ??
+    (name === 'highlight' ? /^\s*["']?([\w+#.-]+)/.exec(options)?.[1] : '')
+  return `\`\`\`${language ?? ''}\n${code}\n\`\`\``
+}
+
 /** Templates that Hugo and Jekyll (Liquid) fill in. @param {string} text */
 function withoutTemplates(text) {
   if (!/\{[{%:]|\[toc\]|^<<</im.test(text)) return text
@@ -25,10 +42,7 @@ function withoutTemplates(text) {
       /\{%-?\s*comment\s*-?%\}[\s\S]{0,16384}?\{%-?\s*endcomment\s*-?%\}|\{\{\s*\/\*[\s\S]{0,16384}?\*\/\s*\}\}/g,
       '',
     )
-    .replace(
-      /\{(?:\{<|\{%|%)-?\s*highlight\s+([\w+#.-]+)[^\n]{0,200}?(?:>\}|%\}|%)\}[ \t]*\n?([\s\S]{0,16384}?)\n?\{(?:\{<|\{%|%)-?\s*(?:end|\/\s*)highlight\s*-?(?:>\}|%\}|%)\}/g,
-      (_, language, code) => `\`\`\`${language}\n${code}\n\`\`\``,
-    )
+    .replace(CODE_TEMPLATE, codeOf)
     .replace(
       /\{\{[<%]\s*(\/?)\s*([\w-]+)([^\n]{0,500}?)\s*\/?[>%]\}\}|\{%-?\s*()([\w-]+)([^\n]{0,500}?)-?%\}/g,
       (_, end, hugo, its, __, liquid, more) => {

@@ -380,6 +380,11 @@ test.each([
     'A\n\n```sh\napt install\n```\n\nB ',
   ],
   [
+    'of code between templates',
+    '{{< code-toggle config=x />}}\n\nText.\n\n{{< code-toggle file=hugo >}}\nbuild = 1\n[a]\n{{< /code-toggle >}}\n\n{% codeblock lang:js A %}\na()\n{% endcodeblock %}\n\n{% code title="a.ts" %}\n```ts\nb\n```\n{% endcode %}',
+    'Text.\n\n```\nbuild = 1\n[a]\n```\n\n```js\na()\n```\n\n**a.ts** \n```ts\nb\n```',
+  ],
+  [
     'but no text',
     'Use <Name>, {name}, {{ value }} and `{% if %}`.\n\n```\n{{< tab >}}\n:::tip\n```',
     'Use <Name>, {name}, {{ value }} and `{% if %}`.\n\n```\n{{< tab >}}\n:::tip\n```',
