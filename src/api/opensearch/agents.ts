@@ -382,7 +382,9 @@ async function flow(execution: Execution): Promise<Json[]> {
     limit: number(parameters, 'message_history_limit', MESSAGES),
     offset: 0,
   })
-  const said = before.toReversed().map((each) => `Human: ${each.input}\nAssistant: ${each.response}\n`)
+  const said = before
+    .toReversed()
+    .flatMap(({ input, response }) => (response ? `Human: ${input}\nAssistant: ${response}\n` : []))
   const history = said.length > 0 && { chat_history: `Chat history, oldest first:\n${said.join('')}` }
   const outputs = await runTools(tools, { ...parameters, ...history }, execution)
   const response = outputs.at(-1)!.result
@@ -461,6 +463,8 @@ async function converse(execution: Execution): Promise<Json[]> {
     onSearchError: 'fail' as const,
     protocol: 'opensearch',
     ...(tools.length > 0 && { tools }),
+    // A guardrail judges what the request may have put into the prompt.
+    ...(parameters.system_prompt !== undefined && { instructions: [parameters.system_prompt] }),
     ...admission,
   }
   if (memory === undefined) {
