@@ -209,6 +209,7 @@ const IDS = Object.entries({
   GROUP: { from: /\/_ml\/model_groups\/_register$/, field: 'model_group_id' },
   TASK: { from: /\/_ml\/models\/_register$/, field: 'task_id' },
   MODEL: { from: /\/_ml\/models\/_register$/, field: 'model_id' },
+  AGENT: { from: /\/_ml\/agents\/_register$/, field: 'agent_id' },
   MEMORY: { from: /\/_ml\/memory$/, field: 'memory_id' },
   MESSAGE: { from: /\/_ml\/memory\/[^/]+\/messages$/, field: 'message_id' },
 })
