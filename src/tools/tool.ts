@@ -221,7 +221,7 @@ function offered(name: string, { title = name, description = '', ...tool }: Stor
   if (mcp) {
     return mcp.tools.map(({ readOnly, ...listed }) => ({
       ...listed,
-      name: `${name}_${listed.name}`.replace(/[^\w-]/g, '_').slice(0, LONGEST_NAME),
+      name: calledName(`${name}_${listed.name}`),
       title: listed.title ?? listed.name,
       // Only what its server says changes nothing goes without leave.
       leave: leave === 'never' && !readOnly ? ('each' as const) : leave,
@@ -238,4 +238,7 @@ function offered(name: string, { title = name, description = '', ...tool }: Stor
 
 /** Characters of a tool's name that all providers take. */
 const LONGEST_NAME = 64
+
+/** The name by which a model calls a tool: its own, as all providers take it. */
+export const calledName = (name: string): string => name.replace(/[^\w-]/g, '_').slice(0, LONGEST_NAME)
 const NO_PARAMETERS = { type: 'object', properties: {} }

@@ -252,6 +252,15 @@ test.each([
     { tools: [{ type: 'ListIndexTool' }, { type: 'ListIndexTool' }] },
     'Duplicate tool defined',
   ],
+  [
+    'two that a model would call by one name',
+    {
+      type: 'conversational',
+      llm: { model_id: 'x' },
+      tools: ['old towns', 'old_towns'].map((name) => ({ type: 'VectorDBTool', name })),
+    },
+    'Duplicate tool defined: old_towns',
+  ],
   ['an unknown tool', { tools: [{ type: 'PPLTool' }] }, '[PPLTool] of a flow agent'],
   [
     'a tool that is no search',
@@ -278,6 +287,12 @@ test('what cannot run says what is missing', async () => {
     tools: [{ type: 'MLModelTool', parameters: { model_id: 'nobody', prompt: 'x' } }],
   })
   expect(await reasonOf(lost, {})).toContain('nobody')
+  const large = unique('large')
+  await ok('PUT', `/${large}/_doc/1`, { text: 'x'.repeat(1_500_000) })
+  const often = Array.from({ length: 6 }, (_, at) => ({ type: 'SearchIndexTool', name: `search${at}` }))
+  const long = await register({ type: 'flow', tools: often })
+  const input = JSON.stringify({ index: large, query: { query: { match_all: {} } } })
+  expect(await reasonOf(long, { input })).toContain('The tools reply more than 8000000 characters')
   const strange = await register({ type: 'conversational', llm: { model_id: 'nobody' } })
   expect(await reasonOf(strange, { question: 'x' })).toContain('nobody')
 })

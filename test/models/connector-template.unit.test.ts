@@ -48,6 +48,13 @@ describe('a template', () => {
     expect(() => fillJson('{"a": "${credential.key}"}', { key: 'x' })).toThrow('not filled in payload: key')
   })
 
+  test('stays short, however often a long value stands in it', () => {
+    const value = { a: 'x'.repeat(100_000) }
+    const often = '${parameters.a}'.repeat(100_000)
+    expect(() => fillText(often, value)).toThrow('longer than 8000000 characters')
+    expect(() => fillJson(`{"a": "${often}"}`, value)).toThrow('longer than 8000000 characters')
+  })
+
   test('inherits nothing', () => {
     expect(() => fillText('${parameters.constructor}', {})).toThrow('constructor')
   })

@@ -12,9 +12,9 @@ import { parseShallow, tryJson } from '../../lib/json'
 import { once } from '../../lib/once'
 import { contentOf, textOf } from '../../lib/parts'
 import { readStored } from '../../lib/stored-json'
-import { fillText } from '../../models/connector'
+import { fillText, LONGEST_FILLED } from '../../models/connector'
 import * as registry from '../../registry/resources'
-import { SEARCH_TOOL, type Tool } from '../../tools/tool'
+import { calledName, SEARCH_TOOL, type Tool } from '../../tools/tool'
 import type { Turn } from '../../turn/fold'
 import { admitTurn } from '../http/admit-turn'
 import { override } from '../http/body'
@@ -127,7 +127,7 @@ function parseAgent(body: Json): Agent {
   if (!Array.isArray(body.tools ?? []) || listed(body.tools).length > MOST_TOOLS)
     throw illegalArgument(`[tools] takes a list of at most ${MOST_TOOLS} tools`)
   const tools = listed(body.tools).map((tool) => parseTool(tool, type))
-  const names = tools.map(nameOf)
+  const names = tools.map((tool) => (type === 'conversational' ? calledName(nameOf(tool)) : nameOf(tool)))
   const twice = names.find((each, at) => names.indexOf(each) < at)
   if (twice !== undefined) throw illegalArgument(`Duplicate tool defined: ${twice}`)
   if (tools.length === 0 && type !== 'conversational') throw illegalArgument('no tool configured')
@@ -324,13 +324,17 @@ function givenTo(tool: ToolSpec, known: Values): Values {
 
 type Output = { name: string; result: string }
 
-/** Runs tools one after another. @returns what each replied */
+/** Runs tools one after another. @returns what each replied @throws ApiError 400 past LONGEST_FILLED, all of them together */
 async function runTools(tools: readonly ToolSpec[], parameters: Values, on: Running): Promise<Output[]> {
   const known = { ...parameters }
   const outputs: Output[] = []
+  let length = 0
   for (const tool of tools) {
     on.gone.throwIfAborted()
     const result = await TOOLS[tool.type]![1](givenTo(tool, known), on)
+    length += result.length
+    if (length > LONGEST_FILLED)
+      throw illegalArgument(`The tools reply more than ${LONGEST_FILLED} characters: ask for fewer documents`)
     known[`${nameOf(tool)}.output`] = result
     outputs.push({ name: nameOf(tool), result })
   }
@@ -448,7 +452,7 @@ async function converse(execution: Execution): Promise<Json[]> {
   const tools = agent.tools.map(
     (tool, at): Tool => ({
       ...SEARCH_TOOL,
-      name: nameOf(tool).replace(/[^\w-]/g, '_'),
+      name: calledName(nameOf(tool)),
       title: nameOf(tool),
       ...(tool.description !== undefined && { description: tool.description }),
       collections: [searches[at]!.collection],

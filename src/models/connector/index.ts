@@ -320,6 +320,9 @@ export const connector: LanguageModelProvider = {
 // A template is filled in one pass. Values are never searched for placeholders, so that a question cannot read a
 // connector's parameters.
 
+/** Characters of a template that is filled in: a value may be long and stand in many places. */
+export const LONGEST_FILLED = 8_000_000
+
 type Values = Readonly<Record<string, unknown>>
 
 const PLACEHOLDER = /\$\{(parameters|credential)\.([\w.-]+?)(?::-([^}]*))?\}/g
@@ -329,16 +332,20 @@ export const namesIn = (template: string, group: 'parameters' | 'credential'): s
   [...template.matchAll(PLACEHOLDER)].flatMap(([, found, name]) => (found === group ? [name!] : []))
 
 /**
- * Fills a URL or a header.
- * @throws ApiError 400 for a placeholder that nothing fills
+ * Fills a URL, a header or a prompt.
+ * @throws ApiError 400 for a placeholder that nothing fills, and past LONGEST_FILLED
  */
 export function fillText(template: string, parameters: Values, credential: Values = {}): string {
   const missing: string[] = []
+  let length = template.length
   const filled = template.replace(PLACEHOLDER, (_, group, name, otherwise) => {
     const values: Values = group === 'parameters' ? parameters : credential
     const value = Object.hasOwn(values, name) ? values[name] : otherwise
     if (value === undefined) missing.push(name)
-    return textOf(value)
+    const text = textOf(value)
+    length += text.length
+    requireShort(length)
+    return text
   })
   requireFilled(missing)
   return filled
@@ -349,7 +356,7 @@ export function fillText(template: string, parameters: Values, credential: Value
  * it is inserted as JSON: text that is valid JSON as it is, other text as a string. So no value can end the string
  * around it.
  * @param lenient leave placeholders that nothing fills
- * @throws ApiError 400 for a placeholder that nothing fills, and if the result is not JSON
+ * @throws ApiError 400 for a placeholder that nothing fills, if the result is not JSON, and past LONGEST_FILLED
  */
 export function fillJson(template: string, parameters: Values, lenient = false): Record<string, unknown> {
   const missing: string[] = []
@@ -373,6 +380,7 @@ export function fillJson(template: string, parameters: Values, lenient = false):
       end += 1
       inString = false
     } else filled += inString ? escaped(textOf(value)) : jsonOf(value)
+    requireShort(filled.length)
   }
   requireFilled(missing)
   return parse(filled + template.slice(end))
@@ -412,6 +420,13 @@ function parse(text: string): Record<string, unknown> {
     // Reported below. The parser's own message would quote the prompt.
   }
   throw badRequest('Invalid payload: the request_body of the connector is no JSON when it is filled in.')
+}
+
+function requireShort(length: number): void {
+  if (length > LONGEST_FILLED)
+    throw badRequest(
+      `Filled in, the template is longer than ${LONGEST_FILLED} characters: shorten what is put into it.`,
+    )
 }
 
 function requireFilled(missing: string[]): void {
