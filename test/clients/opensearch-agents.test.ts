@@ -216,6 +216,12 @@ test("a conversational agent's model searches when it needs to", async () => {
   expect(await execute(forgetful, { question: QUESTION })).toEqual({
     response: { response: '3,519,000.', additional_info: {} },
   })
+  llm.sent.length = 0
+  await execute(forgetful, { question: QUESTION, index: `${index.slice(0, -1)}*` })
+  expect(promptOf(llm.sent[0]!)).toContain('3,519,000')
+  const nowhere = { parameters: { question: QUESTION, index: `${index},nowhere` } }
+  const { status, body } = await call('POST', `${AGENTS}/${forgetful}/_execute`, nowhere)
+  expect([status, body.error.reason]).toEqual([404, 'no such index [nowhere]'])
   const without = await register({ type: 'conversational', llm: { model_id: chat } })
   expect(await execute(without, { question: QUESTION })).toMatchObject({
     response: { response: '3,519,000.' },
@@ -237,6 +243,17 @@ test('a key executes no more than it may do itself', async () => {
     expect.not.stringContaining('3,519,000'),
   ])
   expect((await call('POST', `${AGENTS}/${id}/_execute`, asked, searcher)).status).toBe(401)
+  // A pattern finds what the key may search.
+  const talker = await register({ type: 'conversational', llm: { model_id: chat }, tools: [searching()] })
+  for (const [key, told] of [
+    [own, true],
+    [other, false],
+  ] as const) {
+    llm.sent.length = 0
+    lines = ['Yes.']
+    await execute(talker, { question: QUESTION, index: `${index.slice(0, -1)}*` }, key)
+    expect(promptOf(llm.sent[0]!).includes('3,519,000')).toBe(told)
+  }
 })
 
 test.each([

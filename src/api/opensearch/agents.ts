@@ -4,10 +4,11 @@
  * @see https://docs.opensearch.org/latest/ml-commons-plugin/agents-tools/index/
  */
 import * as v from 'valibot'
-import { requireCollections } from '../../auth/authenticate'
+import { requireCollections, requireFewSearches } from '../../auth/authenticate'
 import { ask, askOnce } from '../../conversation/ask'
 import { begunOf } from '../../conversation/conversations'
 import * as stored from '../../conversation/messages'
+import { mapFew } from '../../lib/few'
 import { parseShallow, tryJson } from '../../lib/json'
 import { once } from '../../lib/once'
 import { contentOf, textOf } from '../../lib/parts'
@@ -19,7 +20,7 @@ import type { Turn } from '../../turn/fold'
 import { admitTurn } from '../http/admit-turn'
 import { override } from '../http/body'
 import { findOpenModel } from '../http/chat-names'
-import { planSearch } from '../http/plan'
+import { planSearch, requireFewConditions } from '../http/plan'
 import type { Call } from '../http/router'
 import { eventReader, wholeTurn } from '../shared/stream'
 import { catIndices } from './cluster'
@@ -55,7 +56,7 @@ import {
   readBody,
   readObject,
 } from './route'
-import { countMore, execute, paced, withFields } from './search'
+import { AT_ONCE, countMore, execute, type Opened, paced, withFields } from './search'
 import { newId } from './source'
 
 // =============================================================================
@@ -209,12 +210,16 @@ function number(given: Values, name: string, otherwise: number): number {
 /** A list that may be given as its only item. */
 const namesIn = (text: string): string[] => listed(tryJson(text, parseShallow) ?? text).map(String)
 
-/** The hits of a search by the caller's own key. */
-async function hitsOf({ call, gone }: Running, index: string, body: Json): Promise<Json[]> {
+/** The indices that a tool searches by the caller's own key. @throws ApiError 400, 401, 404, 429 */
+async function openFor(call: Call, index: string): Promise<Opened[]> {
   requireCollections(call.access, 'documents:search', namedIn(index), call.record)
-  const indices = await findIndices(call, index)
-  await countMore(call, indices.length - 1)
-  const { hits } = await execute({ ...call, gone }, await withFields(indices), body, {})
+  const opened = await withFields(await findIndices(call, index))
+  await countMore(call, opened.length - 1)
+  return opened
+}
+
+async function hitsOf({ call, gone }: Running, index: string, body: Json): Promise<Json[]> {
+  const { hits } = await execute({ ...call, gone }, await openFor(call, index), body, {})
   return (hits as Json).hits as Json[]
 }
 
@@ -428,34 +433,36 @@ async function converse(execution: Execution): Promise<Json[]> {
   const { env, access, request, record, prefetch } = call
   const question = needed(parameters, 'question')
   const { model_id: id, parameters: own } = agent.llm!
-  const found = await findOpenModel(env, [access], id)
-  if (found === undefined) throw statusError(404, MODEL.missing(id))
+  const known = await findOpenModel(env, [access], id)
+  if (known === undefined) throw statusError(404, MODEL.missing(id))
   const prompt = parameters.system_prompt ?? own.system_prompt
-  const model = prompt === undefined ? found : { ...found, system_prompt: prompt }
+  const model = prompt === undefined ? known : { ...known, system_prompt: prompt }
   const admission = await admitTurn(
     { env, request, record, accesses: [access], userId: undefined, body: text },
     model,
   )
-  const searches = await Promise.all(
-    agent.tools.map(async (tool) => {
-      const given = givenTo(tool, parameters)
-      const index = needed(given, 'index')
-      requireCollections(access, 'documents:search', [index], record)
-      const asked = {
-        query_by: needed(given, 'embedding_field'),
-        include_fields: ['id', ...namesIn(needed(given, 'source_field'))].join(','),
-        per_page: String(number(given, 'doc_size', 2)),
-      }
-      return planSearch(env, access, index, override(asked, access.embedded))
-    }),
-  )
+  const found = await mapFew(agent.tools, AT_ONCE, async (tool) => {
+    const given = givenTo(tool, parameters)
+    const asked = {
+      query_by: needed(given, 'embedding_field'),
+      include_fields: ['id', ...namesIn(needed(given, 'source_field'))].join(','),
+      per_page: String(number(given, 'doc_size', 2)),
+    }
+    const opened = await openFor(call, needed(given, 'index'))
+    return mapFew(opened, AT_ONCE, ({ index }) =>
+      planSearch(env, access, index.name, override(asked, access.embedded)),
+    )
+  })
+  const searches = found.flat()
+  requireFewSearches(access, searches.length)
+  requireFewConditions(searches)
   const tools = agent.tools.map(
     (tool, at): Tool => ({
       ...SEARCH_TOOL,
       name: calledName(nameOf(tool)),
       title: nameOf(tool),
       ...(tool.description !== undefined && { description: tool.description }),
-      collections: [searches[at]!.collection],
+      collections: found[at]!.map(({ collection }) => collection),
     }),
   )
   const memory = agent.memory && (await memoryOf(execution, 'conversations:get')).row
